@@ -1,12 +1,21 @@
-"""Event expressions: the tree of `when`, from text and back."""
+"""Event expressions: the tree of `when`, and its text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from estream.spec.duration import format_duration
+
 Span: TypeAlias = tuple[int, int]
 Operator: TypeAlias = Literal["or", "and", ";", "not", "A", "A*", "P", "P*", "+", "absent", "times"]
+
+RESERVED = frozenset({"or", "and", "not", "absent", "times"})
+"""Words that no event may have as its name, in any case."""
+
+_BINDING = {"or": 1, "and": 2, ";": 3, "+": 4}
+_TIGHTEST = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +42,60 @@ class Apply:
 
 
 EventExpression: TypeAlias = Name | Apply
+
+
+def walk(expression: EventExpression) -> Iterator[EventExpression]:
+    """Every sub-expression in the order of the text's operands, the whole first."""
+    pending = [expression]
+    while pending:
+        current = pending.pop()
+        yield current
+        if isinstance(current, Apply):
+            pending.extend(reversed(current.operands))
+
+
+def names(expression: EventExpression) -> tuple[str, ...]:
+    """The events an expression names, each once, in the order of its operands."""
+    return tuple(dict.fromkeys(part.name for part in walk(expression) if isinstance(part, Name)))
+
+
+def depth(expression: EventExpression) -> int:
+    """How many operators stand one inside the other."""
+    deepest, pending = 0, [(expression, 0)]
+    while pending:
+        current, level = pending.pop()
+        deepest = max(deepest, level)
+        if isinstance(current, Apply):
+            pending.extend((operand, level + 1) for operand in current.operands)
+    return deepest
+
+
+def to_text(expression: EventExpression) -> str:
+    """The expression as a user would write it, with no parentheses but those it needs."""
+    if isinstance(expression, Name):
+        return expression.name
+    operator, parts = expression.operator, expression.operands
+    if operator in _BINDING:
+        return _infix(expression)
+    if operator == "not":
+        initiator, negated, terminator = map(to_text, parts)
+        return f"not({negated})[{initiator}, {terminator}]"
+    if operator == "times":
+        return f"times({expression.count}, {to_text(parts[0])})"
+    words = [to_text(part) for part in parts]
+    if expression.duration is not None:
+        words.insert(1 if operator in ("P", "P*") else 2, format_duration(expression.duration))
+    return f"{operator}({', '.join(words)})"
+
+
+def _infix(expression: Apply) -> str:
+    binding = _BINDING[expression.operator]
+    left = _bracketed(expression.operands[0], binding)
+    if expression.operator == "+":
+        return f"{left} + {format_duration(expression.duration or 0)}"
+    return f"{left} {expression.operator} {_bracketed(expression.operands[1], binding + 1)}"
+
+
+def _bracketed(expression: EventExpression, least: int) -> str:
+    binding = _TIGHTEST if isinstance(expression, Name) else _BINDING.get(expression.operator, _TIGHTEST)
+    return to_text(expression) if binding >= least else f"({to_text(expression)})"
