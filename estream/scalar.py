@@ -1,0 +1,88 @@
+"""Scalars of a YAML file as the types that models ask for: whole numbers, numbers, flags, durations.
+
+The reader keeps every scalar as located text; what it stands for is decided where the model says what is wanted. So
+`mask: true` is an expression, `enabled: true` a flag, and a variable that is expanded later may be any of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Strict, WithJsonSchema
+from pydantic_core import CoreSchema
+
+from estream.duration import parse_duration
+from estream.text import Text
+
+_WHOLE = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_LONGEST_NUMBER = 400
+
+
+def resolve(value: Any) -> Any:
+    """What plain text stands for by YAML 1.2's core schema; anything else is given back as it is."""
+    if not isinstance(value, Text) or not value.plain or len(value) > _LONGEST_NUMBER:
+        return value
+    if value.is_nothing:
+        return None
+    if value in _FLAGS:
+        return _FLAGS[value]
+    if _WHOLE.fullmatch(value):
+        return int(value, 0) if value[:2] in ("0o", "0x") else int(value)
+    if _NUMBER.fullmatch(value):
+        return float(value.replace(".inf", "inf").replace(".nan", "nan") if value[-1:].isalpha() else value)
+    return value
+
+
+_VARIABLE = {"type": "string", "pattern": r"^\$\{"}
+
+
+def _or_variable(kind: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": kind}, _VARIABLE]})
+
+
+Whole = Annotated[int, Strict(), BeforeValidator(resolve), _or_variable("integer")]
+"""A whole number."""
+
+Number = Annotated[float, BeforeValidator(lambda value: _number(resolve(value))), _or_variable("number")]
+"""A number."""
+
+Flag = Annotated[bool, Strict(), BeforeValidator(resolve), _or_variable("boolean")]
+"""True or false."""
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else _NotANumber()
+
+
+class _NotANumber:
+    """What no number validator accepts: text that looks like a number is still text."""
+
+
+class Duration(Text):
+    """A duration as written, and its length in microseconds."""
+
+    microseconds: int
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The duration that the text says; ValueError says what is wrong with it."""
+        source = text if isinstance(text, Text) else Text(text)
+        length = parse_duration(source)
+        made = cls(source, source.mark, source.shown, source.hidden, source.plain)
+        made.microseconds = length
+        return made
+
+    @classmethod
+    def _keep(cls, value: str) -> Duration:
+        return value if isinstance(value, Duration) else cls.of(Text._keep(value))
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        return {
+            "type": "string",
+            "pattern": r"^\s*([0-9]+(\.[0-9]+)?\s*[A-Za-z]+\s*$|\$\{)",
+            "examples": ["10 seconds"],
+        }
