@@ -1,0 +1,5 @@
+"""`python -m estream`."""
+
+from estream.cli import main
+
+main()

@@ -1,0 +1,82 @@
+"""Where the stages are wired together: from a path to what was checked and planned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from estream.errors import EStreamError, Problem
+from estream.plan.build import build
+from estream.plan.model import Plan
+from estream.settings import Settings, load_settings
+from estream.spec.check import check
+from estream.spec.checked import Checked
+from estream.spec.reader import Read, read_ceq
+
+SETTINGS_FILES = ("config/default.yaml", "config/local.yaml")
+"""Files of settings below the project's folder, the later over the earlier; each may be absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A CEQ file as far as it could be understood, and everything that is wrong with it."""
+
+    read: Read
+    checked: Checked | None
+    plan: Plan | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def sources(self) -> Mapping[str, Sequence[str]]:
+        """The lines of every file that was read."""
+        return self.read.sources
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether there is an error, so that nothing may be started."""
+        return any(problem.severity == "error" for problem in self.problems)
+
+
+def load(path: Path, environment: Mapping[str, str], root: Path | None = None) -> Loaded:
+    """Read, check and plan a CEQ file; `root` is the folder that includes may not leave."""
+    read = read_ceq(path, root or project_root(path), environment)
+    if read.ceq is None:
+        return Loaded(read, None, None, read.problems)
+    checked, found = check(read)
+    problems = (*read.problems, *found)
+    if any(problem.severity == "error" for problem in problems):
+        return Loaded(read, checked, None, problems)
+    plan, found = build(checked)
+    return Loaded(read, checked, plan, (*problems, *found))
+
+
+def ask_spark(loaded: Loaded) -> Loaded:
+    """The same file, with what Spark itself says of its SQL queries."""
+    if loaded.checked is None:
+        return loaded
+    from estream.stream.analyze import analyze
+
+    return replace(loaded, problems=(*loaded.problems, *analyze(loaded.checked)))
+
+
+def settings_of(root: Path, environment: Mapping[str, str]) -> Settings:
+    """The settings of the project in a folder."""
+    return load_settings([file for name in SETTINGS_FILES if (file := root / name).is_file()], environment)
+
+
+def project_root(path: Path) -> Path:
+    """The folder a CEQ file belongs to: where the program was started if the file is below it, else its own."""
+    here = Path.cwd()
+    return here if path.resolve().is_relative_to(here.resolve()) else path.resolve().parent
+
+
+def require_readable(path: Path) -> None:
+    """Refuse what is no file that can be read, in one line."""
+    if not path.exists():
+        raise EStreamError(f"{path}: there is no such file")
+    if path.is_dir():
+        raise EStreamError(f"{path}: this is a folder; name a CEQ file in it")
+    if not os.access(path, os.R_OK):
+        raise EStreamError(f"{path}: the file may not be read; change its permissions")

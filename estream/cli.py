@@ -1,0 +1,212 @@
+"""The command line: check, explain, schema, init, doctor."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TextIO
+
+import typer
+
+from estream import __version__
+from estream.errors import EStreamError, Problem
+from estream.report import printable, render, summary, to_json
+
+if TYPE_CHECKING:
+    from estream.app import Loaded
+    from estream.doctor import Finding
+
+WARNED, WRONG, INTERRUPTED = 1, 2, 130
+"""Exit statuses: warnings under --strict, errors, Ctrl-C."""
+
+# The paragraphs of a command's help are kept as they are written: the examples are lines of their own.
+cli = typer.Typer(
+    name="estream",
+    help="Continuous queries over streams, event detection and rules in one system.\n\n"
+    "Try it:\n\n    estream init my_project && cd my_project && estream check ceq_specs/*.yaml",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+CeqFile = Annotated[Path, typer.Argument(metavar="FILE", help="A CEQ file.", show_default=False)]
+
+
+def main() -> None:
+    """Run the program; a user's mistake ends in a message, never in a traceback."""
+    try:
+        cli()
+    except EStreamError as error:
+        _fail(error)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"estream {__version__}")
+        raise typer.Exit
+
+
+@cli.callback()
+def estream(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of the program as a whole."""
+
+
+@cli.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CEQ files.", show_default=False)],
+    format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if there are warnings.")] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="Start Spark and ask it about the SQL queries too.")] = False,
+) -> None:
+    """Say everything that is wrong with CEQ files, each problem at its place.
+
+    Exit status: 0 right, 1 warnings with --strict, 2 wrong.
+
+    Example:
+
+        estream check ceq_specs/car_adn.yaml
+    """
+    loaded = [_load(file, spark) for file in files]
+    problems = [problem for each in loaded for problem in each.problems]
+    if format == "json":
+        typer.echo(to_json(problems))
+    else:
+        typer.echo(render(problems, _sources(loaded), _color(sys.stdout)), nl=False)
+        typer.echo(f"{_files(files)}: {summary(problems)}")
+    raise typer.Exit(_status(problems, strict))
+
+
+@cli.command()
+def explain(
+    file: CeqFile,
+    format: Annotated[
+        Literal["text", "json", "dot", "mermaid"], typer.Option(help="A tree, JSON, or a graph to draw.")
+    ] = "text",
+    select: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Only this part; `NAME+`: and what depends on it, `+NAME`: and what it needs."
+        ),
+    ] = None,
+) -> None:
+    """Show what will run: streams, queries, the tree of events, rules by priority.
+
+    Example:
+
+        estream explain ceq_specs/car_adn.yaml --select EAccident+
+    """
+    loaded = _load(file)
+    typer.echo(render(loaded.problems, loaded.sources, _color(sys.stderr)), nl=False, err=True)
+    if loaded.is_wrong or loaded.plan is None:
+        raise typer.Exit(WRONG)
+    from estream.plan import explain as explaining
+
+    typer.echo(explaining.explain(loaded.plan, format, select).rstrip("\n"))
+
+
+@cli.command()
+def schema() -> None:
+    """Print the JSON Schema of CEQ files, which gives editors completion.
+
+    Example:
+
+        estream schema > ceq.schema.json
+    """
+    import json
+
+    from estream.spec.schema import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+@cli.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.", show_default=False)],
+) -> None:
+    """Make a small project that passes `estream check`.
+
+    Example:
+
+        estream init my_project
+    """
+    from estream.init import create
+
+    for path in create(folder):
+        typer.echo(f"made {path}")
+    typer.echo(f"\nTry it:\n    cd {folder}\n    estream check ceq_specs/fever.yaml")
+
+
+@cli.command()
+def doctor(
+    format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
+) -> None:
+    """Look at Java, Python, Spark, memory, folders and libraries, and say what to do about each.
+
+    Exit status: 0 if EStream can run here, else 2.
+
+    Example:
+
+        estream doctor
+    """
+    from estream.app import settings_of
+    from estream.doctor import examine
+
+    paths = settings_of(Path.cwd(), os.environ).paths
+    folders = {f"paths.{name}": Path(getattr(paths, name)) for name in ("state", "checkpoints", "channels", "cache")}
+    findings = examine(folders, os.environ)
+    if format == "json":
+        import dataclasses
+        import json
+
+        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            typer.echo(_finding(finding, _color(sys.stdout)))
+    raise typer.Exit(WRONG if any(finding.status == "fail" for finding in findings) else 0)
+
+
+def _load(file: Path, spark: bool = False) -> Loaded:
+    from estream import app
+
+    app.require_readable(file)
+    loaded = app.load(file, os.environ)
+    return app.ask_spark(loaded) if spark else loaded
+
+
+def _sources(loaded: Iterable[Loaded]) -> Mapping[str, Sequence[str]]:
+    return {file: lines for each in loaded for file, lines in each.sources.items()}
+
+
+def _files(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"{len(files)} files"
+
+
+def _status(problems: Iterable[Problem], strict: bool) -> int:
+    severities = {problem.severity for problem in problems}
+    return WRONG if "error" in severities else WARNED if strict and severities else 0
+
+
+def _finding(finding: Finding, color: bool) -> str:
+    tint = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}[finding.status]
+    status = f"{finding.status:4}"
+    advice = f"\n      {'':22} do: {finding.advice}" if finding.advice else ""
+    return f"{typer.style(status, fg=tint) if color else status}  {finding.name:22} {finding.found}{advice}"
+
+
+def _color(stream: TextIO) -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def _fail(error: EStreamError) -> NoReturn:
+    lines = render(error.problems, {}, _color(sys.stderr)) if error.problems else f"{printable(str(error))}\n"
+    typer.echo(lines, nl=False, err=True)
+    sys.exit(WRONG)

@@ -1,0 +1,1 @@
+"""Python callbacks of the example CEQ files."""
