@@ -1,0 +1,177 @@
+"""The SQL of a query as a tree, or why it is none: one SELECT, nothing that writes, runs code or reads files."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import logging
+import re
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from estream.errors import EStreamError, Problem
+from estream.text import Text
+
+# sqlglot logs what it falls back on; here every such statement is a located problem already.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+LONGEST: Final = 20_000
+DEEPEST: Final = 40
+"""More nested parentheses than any reader follows; keeps the recursive parser far from Python's limit."""
+
+_OPENING: Final = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
+_CLOSING: Final = {TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.R_PAREN}
+_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+
+_REFUSED_FUNCTIONS: Final = {
+    **dict.fromkeys(("java_method", "reflect", "try_reflect"), "calls Java code"),
+    **dict.fromkeys(("read_files", "read_kafka", "read_pubsub", "read_kinesis", "cloud_files"), "reads other data"),
+    **dict.fromkeys(("http_request", "ai_query", "remote_query"), "calls another system"),
+    **dict.fromkeys(("secret", "try_secret", "list_secrets"), "reads secrets"),
+    **dict.fromkeys(("raise_error", "assert_true"), "would stop the stream"),
+}
+_CHANGING_FUNCTIONS: Final = (
+    *("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform", "monotonically_increasing_id", "now"),
+    *("current_timestamp", "current_date", "curdate", "localtimestamp", "unix_timestamp"),
+)
+_REFUSED_CLAUSES: Final[dict[type[exp.Expr], str]] = {
+    exp.Order: "ORDER BY: a stream has no end to sort by; leave it out",
+    exp.Sort: "SORT BY: a stream has no end to sort by; leave it out",
+    exp.Cluster: "CLUSTER BY: EStream places the rows; leave it out",
+    exp.Distribute: "DISTRIBUTE BY: EStream places the rows; leave it out",
+    exp.Limit: "LIMIT: a stream has no first rows; leave it out",
+    exp.Offset: "OFFSET: a stream has no first rows; leave it out",
+    exp.Qualify: "QUALIFY: window functions do not run on streams; use `window:` or a pattern",
+    exp.Window: "OVER: window functions do not run on streams; use `window:`, `modify:` or a pattern",
+    exp.Pivot: "PIVOT: not for streams; use sum(CASE WHEN ... END) per column",
+    exp.TableSample: "TABLESAMPLE: a sample is another one each time; use `WHERE pmod(hash(id), 10) = 0`",
+    exp.QueryTransform: "TRANSFORM: it runs a program; use a Python action in a rule",
+    exp.Placeholder: "a parameter: write the value, or ${NAME} of the environment",
+    exp.Parameter: "a parameter: write the value, or ${NAME} of the environment",
+    exp.Hint: "a hint: EStream plans the query; leave it out",
+    exp.Into: "INTO: a query only reads; use `publish:` to give its rows a name",
+    exp.Lock: "FOR UPDATE: a query only reads; leave it out",
+}
+
+
+def parse_query(sql: Text) -> exp.Query:
+    """The tree of one SELECT, WITH or UNION; EStreamError says all that is wrong with the text."""
+    if len(sql) > LONGEST:
+        raise EStreamError([sql.problem(f"the SQL has {len(sql):,} characters; at most {LONGEST:,} are read")])
+    found = _tokens(sql)
+    _check_tokens(sql, found)
+    try:
+        (tree,) = sqlglot.Dialect.get_or_raise("spark").parser().parse(_with_window_calls(found), str(sql))
+    except ParseError as error:
+        raise EStreamError([_syntax_problem(sql, error)]) from None
+    except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, KeyError, IndexError):
+        # The parser meets text it was not written for with whatever its Python code raises.
+        raise EStreamError([sql.problem("the SQL cannot be read")]) from None
+    if not isinstance(tree, exp.Query):
+        raise EStreamError([sql.problem("the SQL is no query; write SELECT ... FROM ...")])
+    return tree
+
+
+def refusals(sql: Text, tree: exp.Query) -> list[Problem]:
+    """What may not stand in a continuous query, though it is SQL; functions that break determinism are warnings."""
+    problems = []
+    for node in tree.walk(prune=lambda found: isinstance(found, exp.Window | exp.QueryTransform)):
+        refused = _REFUSED_CLAUSES.get(type(node))
+        if refused is not None:
+            what, _, advice = refused.partition(": ")
+            problems.append(sql.problem(f"{what} cannot be used here: {advice}", offset_of(node)))
+        elif isinstance(node, exp.Func):
+            problems += _function_problems(sql, node)
+    return problems
+
+
+def offset_of(node: exp.Expr) -> int | None:
+    """Where a node begins in the SQL, by the first of its parts that knows."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return min(starts) if starts else None
+
+
+def function_name(sql: str, node: exp.Func) -> str:
+    """A function's name as the user wrote it, in lower case."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    if "start" in node.meta:
+        return sql[node.meta["start"] : node.meta["end"] + 1].lower()
+    return node.sql_name().lower()
+
+
+def _function_problems(sql: Text, node: exp.Func) -> list[Problem]:
+    name = function_name(sql, node)
+    offset = offset_of(node)
+    if name in _REFUSED_FUNCTIONS:
+        return [sql.problem(f"function {name} is not allowed: it {_REFUSED_FUNCTIONS[name]}", offset, len(name))]
+    # unix_timestamp(ts) converts; only without an argument does it read the clock.
+    if name in _CHANGING_FUNCTIONS and not (name == "unix_timestamp" and (node.this or node.expressions)):
+        message = f"{name}() gives another value each time, so a replay may find other events; use a column"
+        return [sql.problem(message, offset, len(name), severity="warning")]
+    return []
+
+
+def _tokens(sql: Text) -> list[Token]:
+    try:
+        return sqlglot.tokenize(str(sql), dialect="spark")
+    except TokenError:
+        blank = _QUOTED.sub(lambda match: " " * len(match[0]), sql)
+        found = re.search(r"['\"`]|/\*", blank)
+        message = "a quote or comment is not closed" if found else "the SQL cannot be read"
+        raise EStreamError([sql.problem(message, found.start() if found else None)]) from None
+
+
+def _with_window_calls(found: list[Token]) -> list[Token]:
+    """`window(` is Spark's function; right after GROUP BY the parser would take it for the clause of that name."""
+    for token, following in itertools.pairwise(found):
+        if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
+            token.token_type = TokenType.VAR
+    return found
+
+
+def _check_tokens(sql: Text, found: list[Token]) -> None:
+    """Refuses what the parser would let through or answer unclearly."""
+    if not found:
+        raise EStreamError([sql.problem("the SQL is empty; write SELECT ... FROM ...")])
+    first = found[0]
+    if first.token_type not in _OPENING:
+        near = difflib.get_close_matches(first.text.upper(), ["SELECT", "WITH"], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        message = f"a query begins with SELECT or WITH, not {first.text!r}{hint}"
+        raise EStreamError([sql.problem(message, first.start, len(first.text))])
+    depth = 0
+    for token, following in zip(found, [*found[1:], None], strict=True):
+        if token.token_type is TokenType.SEMICOLON:
+            message = "only one query stands here; leave ';' out"
+            raise EStreamError([sql.problem(message, token.start)])
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if depth > DEEPEST:
+            raise EStreamError([sql.problem(f"the SQL is nested more than {DEEPEST} deep", token.start)])
+        dangling = token.token_type in (TokenType.COMMA, TokenType.GROUP_BY)
+        if dangling and (following is None or following.token_type in _CLOSING):
+            message = f"nothing stands after {token.text!r}"
+            raise EStreamError([sql.problem(message, token.start, len(token.text))])
+
+
+def _syntax_problem(sql: Text, error: ParseError) -> Problem:
+    detail = error.errors[0] if error.errors else {}
+    found = str(detail.get("highlight") or "")
+    lines = sql.split("\n")
+    line, column = int(detail.get("line") or 1), int(detail.get("col") or 1)
+    offset = sum(len(text) + 1 for text in lines[: line - 1]) + column - len(found)
+    offset = max(0, min(offset, len(sql)))
+    return sql.problem(_in_words(str(detail.get("description") or ""), found), offset, max(len(found), 1))
+
+
+def _in_words(description: str, found: str) -> str:
+    if description.startswith(("Expecting ", "Expected ")):
+        wanted = description.split(" ", 1)[1].split(" but ")[0]
+        return f"expected {wanted if ' ' in wanted else repr(wanted)} at {found!r}"
+    if description.startswith("Required keyword"):
+        return f"something is missing next to {found!r}"
+    return f"{found!r} is not expected here" if found else "the SQL ends too early"
