@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from estream.errors import Place, Problem, Severity
 
+_QUOTED = re.compile(r"""(['"`])(.+?)\1""")
 NOTHING = frozenset(("", "~", "null", "Null", "NULL"))
 """What YAML's core schema reads as null."""
 
@@ -90,10 +92,11 @@ class Text(str):
         return Problem(place, self.hide(message), severity, self.hide(hint) if hint else None)
 
     def hide(self, message: str) -> str:
-        """The message with every expanded value put back to its variable."""
+        """The message with every expanded value, and every quoted piece of one, put back to its variable."""
         for value, name in self.hidden:
             if value:
                 message = message.replace(value, name)
+                message = _QUOTED.sub(lambda found: f"'{name}'" if found[2] in value else found[0], message)  # noqa: B023
         return message
 
     @classmethod
