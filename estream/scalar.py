@@ -70,7 +70,10 @@ class Duration(Text):
     def of(cls, text: str) -> Self:
         """The duration that the text says; ValueError says what is wrong with it."""
         source = text if isinstance(text, Text) else Text(text)
-        length = parse_duration(source)
+        try:
+            length = parse_duration(source)
+        except ValueError as error:
+            raise ValueError(source.hide(str(error))) from None
         made = cls(source, source.mark, source.shown, source.hidden, source.plain)
         made.microseconds = length
         return made

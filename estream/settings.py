@@ -5,12 +5,33 @@ Layers, the later over the earlier: the defaults here, the files in order, then 
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic_core import PydanticCustomError
 
+from estream.errors import EStreamError, Place, Problem
 from estream.scalar import Duration, Flag, Whole
-from estream.text import Text
+from estream.suggest import suggestion
+from estream.text import Mark, Text
+from estream.validation import describe, validate
+from estream.variables import expand
+from estream.yaml import LARGEST, Map, read_yaml
+
+PREFIX = "ESTREAM_"
+FILES = ("config/default.yaml", "config/local.yaml")
+"""Where a project keeps its settings; the later file goes over the earlier one."""
+
+_MEMORY = re.compile(r"[1-9][0-9]*[kmgt]")
+
+
+def _memory(text: Text) -> Text:
+    if not _MEMORY.fullmatch(text):
+        raise PydanticCustomError("memory", "memory is a number and k, m, g or t, like '2g'")
+    return text
 
 
 class Section(BaseModel):
@@ -23,8 +44,8 @@ class SparkSettings(Section):
     """The Spark session."""
 
     master: Text = Field(Text("local[*]"), description="Where Spark runs.", examples=["local[2]", "spark://host:7077"])
-    memory: Text = Field(
-        Text("2g"), pattern=r"^[1-9][0-9]*[kmgt]$", description="Memory of the driver.", examples=["4g"]
+    memory: Annotated[Text, AfterValidator(_memory)] = Field(
+        Text("2g"), description="Memory of the driver.", examples=["4g"]
     )
     conf: dict[Text, Text] = Field({}, description="More configuration of Spark, by its own keys.")
 
@@ -90,3 +111,84 @@ class Settings(Section):
     rules: RuleSettings = Field(RuleSettings(), description="Rules that do not say otherwise.")
     history: HistorySettings = Field(HistorySettings(), description="The record of detections and firings.")
     log: LogSettings = Field(LogSettings(), description="What the program says of its work.")
+
+
+def settings_files(root: Path) -> list[Path]:
+    """The settings files that a project has, in the order they are layered."""
+    return [root / file for file in FILES if (root / file).is_file()]
+
+
+def load_settings(files: Iterable[Path], environment: Mapping[str, str]) -> Settings:
+    """The settings that the files and the environment give; EStreamError tells everything that is wrong."""
+    problems: list[Problem] = []
+    merged = Map(Place("settings", 1, 1))
+    for file in files:
+        _merge(merged, _read(file, environment, problems))
+    _merge(merged, _from_environment(environment, problems))
+    settings, wrong = validate(TypeAdapter(Settings), Settings, merged, "settings")
+    if settings is None or problems:
+        raise EStreamError([*problems, *wrong])
+    return settings
+
+
+def _read(file: Path, environment: Mapping[str, str], problems: list[Problem]) -> Map:
+    start = Place(str(file), 1, 1)
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(LARGEST + 1)
+    except OSError as error:
+        problems.append(Problem(start, f"cannot read it: {(error.strerror or 'no such file').lower()}"))
+        return Map(start)
+    document = read_yaml(content, str(file))
+    if document.data is None and _only_comments(document.lines):
+        return Map(start)
+    problems += document.problems
+    expanded = expand(document.data, environment)
+    problems += expanded.problems
+    if isinstance(expanded.data, Map):
+        return expanded.data
+    if expanded.data is not None:
+        problems.append(Problem(expanded.data.place, f"the file is {describe(expanded.data)}, not a map"))
+    return Map(start)
+
+
+def _only_comments(lines: list[str]) -> bool:
+    return all(not line.strip() or line.lstrip().startswith("#") for line in lines)
+
+
+def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> Map:
+    """Settings by variables; a variable with one underscore where two belong is told, others are not ours."""
+    known = {f"{PREFIX}{section}__{key}".upper(): (section, key) for section, key in _settings_keys()}
+    given = Map(Place("environment", 1, 1))
+    for name, value in sorted(environment.items()):
+        if not name.startswith(PREFIX):
+            continue
+        mark = Mark(Place(name, 1, 1, max(len(name), 1)))
+        if name in known:
+            section, key = (Text(word, mark) for word in known[name])
+            given.setdefault(section, Map(mark.place))[key] = Text(
+                value, mark, f"${{{name}}}", ((value, f"${{{name}}}"),), True
+            )
+        elif "__" in name or name in {right.replace("__", "_") for right in known}:
+            problems.append(Problem(mark.place, f"there is no such setting; {suggestion(name, known)}"))
+    return given
+
+
+def _settings_keys() -> Iterable[tuple[str, str]]:
+    for section, field in Settings.model_fields.items():
+        model: Any = field.annotation
+        yield from ((section, key) for key in model.model_fields if key != "conf")
+
+
+def _merge(into: Map, over: Map) -> None:
+    """Put the later settings over the earlier ones, key by key."""
+    for key, value in over.items():
+        old = into.get(key)
+        if isinstance(old, Map) and isinstance(value, Map):
+            _merge(old, value)
+        elif isinstance(value, Map):
+            # A copy: a later layer must not change what this one says.
+            into[key] = Map(value.place)
+            _merge(into[key], value)
+        elif not (isinstance(value, Text) and value.is_nothing and isinstance(old, Map)):
+            into[key] = value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from estream.errors import Problem
+from estream.errors import Place, Problem
 from estream.text import Mark, Text
 from estream.yaml import Items, Map
 
@@ -14,13 +15,26 @@ _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
 _INSIDE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
-def expand(data: Any, environment: Mapping[str, str]) -> tuple[Any, list[Problem]]:
-    """The data with every variable's value in its place, and the variables that have none."""
-    problems: list[Problem] = []
-    return _expand(data, environment, problems, {}), problems
+_Wrong: TypeAlias = list[tuple[Text, Problem]]
 
 
-def _expand(data: Any, environment: Mapping[str, str], problems: list[Problem], done: dict[int, Any]) -> Any:
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """Data with every variable's value in its place; `unset` are the scalars left as written, and `problems` say why."""
+
+    data: Any
+    problems: tuple[Problem, ...]
+    unset: frozenset[Place]
+
+
+def expand(data: Any, environment: Mapping[str, str]) -> Expanded:
+    """Put the environment's values into the scalars of the data."""
+    wrong: _Wrong = []
+    made = _expand(data, environment, wrong, {})
+    return Expanded(made, tuple(problem for _, problem in wrong), frozenset(text.place for text, _ in wrong))
+
+
+def _expand(data: Any, environment: Mapping[str, str], problems: _Wrong, done: dict[int, Any]) -> Any:
     # What an alias names again is expanded, and complained about, once.
     if id(data) in done:
         return done[id(data)]
@@ -37,7 +51,7 @@ def _expand(data: Any, environment: Mapping[str, str], problems: list[Problem], 
     return made
 
 
-def _expand_text(text: Text, environment: Mapping[str, str], problems: list[Problem]) -> Text:
+def _expand_text(text: Text, environment: Mapping[str, str], problems: _Wrong) -> Text:
     hidden: list[tuple[str, str]] = []
     wrong: list[Problem] = []
 
@@ -61,7 +75,7 @@ def _expand_text(text: Text, environment: Mapping[str, str], problems: list[Prob
         return str(default)
 
     value = _VARIABLE.sub(value_of, text)
-    problems += wrong
+    problems += [(text, problem) for problem in wrong]
     if wrong:
         return text
     whole = _VARIABLE.fullmatch(text)

@@ -263,10 +263,8 @@ class _Composer:
         return Place(self.file, start.line + 1, start.column + 1, max(stop - start.column, 1))
 
     def _text(self, event: Any) -> Text:
-        quoted_by_tag = event.tag in (_CORE + "str", "!")
-        plain = (event.style in (None, "") and not quoted_by_tag) or (
-            (event.tag or "").startswith(_CORE) and not quoted_by_tag
-        )
+        written_plain = event.style in (None, "") or (event.tag or "").startswith(_CORE)
+        plain = written_plain and event.tag not in (_CORE + "str", "!")
         return Text(event.value, Mark(self._place(event), tuple(self._value_lines(event))), plain=plain)
 
     def _value_lines(self, event: Any) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
@@ -83,6 +83,8 @@ class CompositeEvent(PublishedPart):
 class TemporalEvent(PublishedPart):
     """A temporal event: a time, or times again and again."""
 
+    ONE_OF: ClassVar[tuple[str, ...]] = ("at", "every", "cron")
+
     at: Text | None = Field(None, description="A timestamp.", examples=["2026-12-24T16:00:00Z"])
     every: Duration | None = Field(None, description="Multiples of this time since the epoch.", examples=["5 min"])
     cron: Text | None = Field(None, description="Minute, hour, day, month, weekday.", examples=["0 9 * * MON-FRI"])
@@ -90,7 +92,7 @@ class TemporalEvent(PublishedPart):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        only_one(self, ("at", "every", "cron"))
+        only_one(self, self.ONE_OF)
         return self
 
 

@@ -67,14 +67,14 @@ Options: TypeAlias = dict[Text, Expression]
 
 def only_one(part: BaseModel, keys: tuple[str, ...], required: bool = True) -> None:
     """Refuse a part that has two of the keys, or none where one is required."""
-    given = [key for key in keys if getattr(part, key) is not None]
-    words = [type(part).model_fields[key].alias or key for key in keys]
+    words = {key: type(part).model_fields[key].alias or key for key in keys}
+    given = [words[key] for key in keys if getattr(part, key) is not None]
     if len(given) > 1:
         raise PydanticCustomError(
-            "both", "has both '{first}' and '{second}'; keep one", {"first": given[0], "second": given[1]}
+            "both", "has both '{first}' and '{key}'; keep one", {"first": given[0], "key": given[1]}
         )
     if required and not given:
-        raise PydanticCustomError("neither", "needs one of {keys}", {"keys": ", ".join(words)})
+        raise PydanticCustomError("neither", "needs one of {keys}", {"keys": ", ".join(words.values())})
 
 
 def is_map(value: object) -> str:
