@@ -60,12 +60,10 @@ def java(environment: Mapping[str, str]) -> Finding:
     home = environment.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else "java"
     origin = f"JAVA_HOME={home}" if home else "from PATH; JAVA_HOME is not set"
-    advice = (
-        "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME to its folder"
-    )
+    advice = "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
     try:
         answer = subprocess.run(
-            [program, "-version"], capture_output=True, text=True, timeout=20, env=dict(environment)
+            [program, "-version"], check=False, capture_output=True, text=True, timeout=20, env=dict(environment)
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("java", "fail", f"{program} does not run: {error} ({origin})", advice)
