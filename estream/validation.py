@@ -233,5 +233,5 @@ def _kind_keys(annotation: Any) -> list[str]:
     for member in _tags(annotation).values():
         model = _bare(member)
         own = [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
-        keys |= dict.fromkeys(own or getattr(model, "ONE_OF", ()))
+        keys |= dict.fromkeys(own or getattr(model, "ONE_OF", []))
     return list(keys)

@@ -20,7 +20,7 @@ _Wrong: TypeAlias = list[tuple[Text, Problem]]
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """Data with every variable's value in its place; `unset` are the scalars left as written, and `problems` say why."""
+    """Data with every variable's value in its place; `unset` are the scalars left as written, `problems` say why."""
 
     data: Any
     problems: tuple[Problem, ...]
@@ -72,6 +72,9 @@ def _expand_text(text: Text, environment: Mapping[str, str], problems: _Wrong) -
             message = f"the environment variable '{name}' is not set; set it, or write '${{{name}:-default}}'"
             wrong.append(text.problem(message, match.start(), len(match[0])))
             return match[0]
+        if not default:
+            # Empty text, which is not the same as no value.
+            hidden.append(("", f"${{{name}}}"))
         return str(default)
 
     value = _VARIABLE.sub(value_of, text)

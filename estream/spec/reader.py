@@ -60,7 +60,7 @@ def parse_ceq(text: str | bytes, file: str, environment: Mapping[str, str], secr
     head = Map(root.place)
     head.update({key: value for key, value in root.items() if key not in SECTIONS})
     ceq = reading.head(head)
-    sections = {name: reading.section(name, root[name]) for name in SECTIONS if name in root}
+    sections = {str(name): reading.section(name, data) for name, data in root.items() if name in SECTIONS}
     problems.sort(key=lambda problem: problem.place)
     return Parsed(ceq.model_copy(update=sections), tuple(problems), frozenset(reading.broken), document.lines)
 
@@ -76,7 +76,7 @@ class _Reading:
 
     def head(self, data: Map) -> Ceq:
         """What stands beside the sections; a wrong key is told and left out."""
-        ceq = self._valid(Ceq, data, "the file")
+        ceq: Ceq | None = self._valid(Ceq, data, "the file")
         if ceq is not None:
             return ceq
         return Ceq.model_validate({key: value for key, value in data.items() if self._stands_alone(data, key)})
