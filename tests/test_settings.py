@@ -57,7 +57,7 @@ def test_mistakes_have_their_places(tmp_path: Path) -> None:
         "ESTREAM_LOG__FORMAT:1:1: settings: log.format is the text '${ESTREAM_LOG__FORMAT}'; right: text, json",
         "ESTREAM_LOG__LEVL:1:1: there is no such setting; did you mean 'ESTREAM_LOG__LEVEL'?",
         f"{file}:2:3: unknown key 'levl' in settings: log; did you mean 'level'?",
-        f"{file}:3:20: settings: detection.shards is the text 'none', not a whole number",
+        f"{file}:3:21: settings: detection.shards is the text 'none', not a whole number",
     }
 
 
