@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import yaml
@@ -72,7 +72,7 @@ def read_yaml(content: str | bytes, file: str) -> Document:
     except _Refused as refused:
         return Document(None, (*composer.problems, refused.problem), lines)
     except yaml.MarkedYAMLError as error:
-        return Document(None, (*composer.problems, _not_yaml(error, file)), lines)
+        return Document(None, (*composer.problems, _not_yaml(error, lines, file)), lines)
     except yaml.YAMLError:
         return Document(None, (*composer.problems, Problem(Place(file, 1, 1), "this is not YAML text")), lines)
     if composer.root is None and not composer.problems:
@@ -102,9 +102,16 @@ def _place_of(offset: int, text: str, file: str) -> Place:
     return Place(file, len(before), len(before[-1]) + 1)
 
 
-def _not_yaml(error: yaml.MarkedYAMLError, file: str) -> Problem:
+def _place_at(line: int, column: int, lines: list[str], file: str) -> Place:
+    """A parser's mark as a place; the end of the text, which the parser may put on a line of its own, is its last."""
+    if line < len(lines):
+        return Place(file, line + 1, column + 1)
+    return Place(file, len(lines), len(lines[-1]) + 1)
+
+
+def _not_yaml(error: yaml.MarkedYAMLError, lines: list[str], file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
-    place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1, 1)
+    place = _place_at(mark.line, mark.column, lines, file) if mark else Place(file, 1, 1)
     words = str(error.problem or error.context or "it cannot be read")
     if "cannot start any token" in words:
         words = "a character that cannot begin a value; put the value in quotes, and indent with spaces, not tabs"
@@ -258,9 +265,9 @@ class _Composer:
 
     def _place(self, event: Any) -> Place:
         start, end = event.start_mark, event.end_mark
-        line = self.lines[start.line] if start.line < len(self.lines) else ""
-        stop = end.column if end.line == start.line else len(line)
-        return Place(self.file, start.line + 1, start.column + 1, max(stop - start.column, 1))
+        place = _place_at(start.line, start.column, self.lines, self.file)
+        stop = end.column if end.line == start.line else len(self.lines[place.line - 1])
+        return replace(place, length=max(stop - start.column, 1))
 
     def _text(self, event: Any) -> Text:
         written_plain = event.style in (None, "") or (event.tag or "").startswith(_CORE)
@@ -272,7 +279,7 @@ class _Composer:
         start, end, value = event.start_mark, event.end_mark, event.value
         if event.style == "|":
             yield from self._literal_lines(start.line + 1, value)
-        elif start.line == end.line:
+        elif start.line == end.line < len(self.lines):
             written = self.lines[start.line][start.column : end.column]
             quote = 1 if event.style in ("'", '"') else 0
             if written[quote : len(written) - quote] == value:

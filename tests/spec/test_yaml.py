@@ -77,8 +77,15 @@ def test_offsets_in_a_value_are_places_in_the_file() -> None:
         assert (place.line, place.column) == (line, column), key
 
 
+def test_nothing_at_the_end_of_a_file_stands_on_its_last_line() -> None:
+    data = read_yaml("a:\n- ", "f.yaml").data
+    assert isinstance(data, dict)
+    assert (data["a"][0].place.line, data["a"][0].is_nothing) == (2, True)
+
+
 @given(st.one_of(st.binary(max_size=80), st.text(max_size=80), st.text("ab:- []{}&*!|>'\"\n#,?", max_size=80)))
 def test_any_text_gives_data_or_located_problems(content: str | bytes) -> None:
     document = read_yaml(content, "f.yaml")
     assert document.data is not None or document.problems
-    assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in document.problems)
+    assert all(1 <= problem.place.line <= len(document.lines) for problem in document.problems)
+    assert all(problem.place.column >= 1 for problem in document.problems)
