@@ -37,6 +37,8 @@ class Leaf:
     """Every column of the query, by which a default id is hashed."""
     needed: tuple[str, ...]
     """The columns the graph, the rules or an output ask for: all that travels."""
+    raised: bool = False
+    """True if rules or the service raise it: then `query` is its own name, and its time is when it was appended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Node:
     - `temporal`: occurrences of the temporal event `source`, in every partition of its group;
     - `pattern`: matches of the pattern event `source`, keyed by `key` (attributes of its output);
     - `relay`: occurrences of the composite node `operands[0]` of another group, partitioned anew by `key`, read from
-      their last constituent;
+      their last constituent (that is not temporal), of which `keys` gives the attributes where leaves differ;
     - else a Snoop operator over `operands`, in the order of roles that `spec.event_expression.Apply` gives.
     A name alone (`when: A`) is an `or` with one operand.
     """
@@ -102,6 +104,8 @@ class Node:
     """0 for groups fed by leaves only, else one more than the greatest stage a relay of the group reads."""
     source: str | None = None
     key: tuple[str, ...] = ()
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Of a relay: for each leaf event that can be the last constituent, its attributes."""
     context: Context = "recent"
     semantics: Semantics = "interval"
     within: int | None = None
@@ -182,3 +186,5 @@ class Plan:
     nodes: tuple[Node, ...]
     subscriptions: tuple[Subscription, ...]
     rules: tuple[Rule, ...]
+    timers: tuple[int, ...] = ()
+    """Numbers of the nodes that act when a time is due."""

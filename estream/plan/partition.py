@@ -1,0 +1,117 @@
+"""The key of every leaf of an expression, from `partition_by`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from estream.errors import Problem
+from estream.plan.draft import Definition, Draft, Key, Use, once, uses
+from estream.spec.types import DataType
+from estream.suggest import suggestion
+from estream.text import Text
+
+
+def partition(draft: Draft, definition: Definition) -> tuple[Mapping[str, Key], list[Problem]]:
+    """Leaf, or named event with an entry of its own, to key; and what is wrong with `partition_by`."""
+    given = definition.spec.partition_by
+    if isinstance(given, Mapping):
+        return _from_map(draft, definition, given)
+    leaves = once(leaf for use in uses(definition.root) for leaf in draft.constituents(use))
+    keys = {leaf: tuple(map(str, given)) for leaf in leaves if not draft.is_temporal(leaf)}
+    problems = [problem for leaf in keys for problem in _missing(draft, definition, leaf, given)]
+    return keys, problems or list(_types_differ(draft, definition, keys, given))
+
+
+def _from_map(
+    draft: Draft, definition: Definition, given: Mapping[Text, tuple[Text, ...]]
+) -> tuple[Mapping[str, Key], list[Problem]]:
+    named = once(use.event for use in uses(definition.root))
+    leaves = once(leaf for use in uses(definition.root) for leaf in draft.constituents(use))
+    problems: list[Problem] = []
+    for name, attributes in given.items():
+        if name not in named and name not in leaves:
+            right = suggestion(name, once((*named, *leaves)))
+            message = f"event '{definition.name}': partition_by names '{name}', which is not in its expression"
+            problems.append(name.problem(message, hint=right))
+        for leaf in draft.last(_use_of(definition, name)) if name in named else (name,) if name in leaves else ():
+            if not draft.is_temporal(leaf):
+                problems += _missing(draft, definition, leaf, attributes)
+    keys = {str(name): tuple(map(str, attributes)) for name, attributes in given.items()}
+    if problems:
+        return keys, problems
+    without = _without_key(draft, definition, keys)
+    if without:
+        message = f"event '{definition.name}': partition_by has no attributes for {', '.join(without)}"
+        return keys, [next(iter(given), definition.text).problem(message, hint="give every event its own")]
+    return keys, list(_types_differ(draft, definition, keys, tuple(given)))
+
+
+def _without_key(draft: Draft, definition: Definition, keys: Mapping[str, Key]) -> tuple[str, ...]:
+    return once(
+        leaf
+        for use in uses(definition.root)
+        if use.event not in keys
+        for leaf in draft.last(use)
+        if leaf not in keys and not draft.is_temporal(leaf)
+    )
+
+
+def _use_of(definition: Definition, name: str) -> Use:
+    return next(use for use in uses(definition.root) if use.event == name)
+
+
+def _missing(draft: Draft, definition: Definition, leaf: str, attributes: tuple[Text, ...]) -> Iterator[Problem]:
+    columns = draft.checked.events[leaf].columns or {}
+    for attribute in attributes:
+        if attribute not in columns:
+            message = f"event '{definition.name}': partition_by uses '{attribute}'; event '{leaf}' has "
+            yield attribute.problem(message + ", ".join(columns), hint="a map gives each event its own attributes")
+
+
+def _types_differ(
+    draft: Draft, definition: Definition, keys: Mapping[str, Key], places: tuple[Text, ...]
+) -> Iterator[Problem]:
+    """Keys are compared across leaves, so that they need equally many attributes of like types."""
+    typed = list(_typed(draft, definition, keys))
+    if not typed:
+        return
+    (first, key, types), *others = typed
+    for leaf, other, other_types in others:
+        if len(key) != len(other):
+            message = f"event '{definition.name}': partition_by gives {_count(first, key)} and {_count(leaf, other)}"
+            yield _place(places, leaf, 0, definition).problem(message, hint="give every event equally many")
+            continue
+        for i, (left, right) in enumerate(zip(types, other_types, strict=True)):
+            if not _comparable(left, right):
+                message = (
+                    f"event '{definition.name}': partition_by compares {first}.{key[i]} ({left}) "
+                    f"with {leaf}.{other[i]} ({right})"
+                )
+                yield _place(places, leaf, i, definition).problem(message, hint="they never agree; use like types")
+
+
+def _typed(
+    draft: Draft, definition: Definition, keys: Mapping[str, Key]
+) -> Iterator[tuple[str, Key, tuple[DataType, ...]]]:
+    for name, key in keys.items():
+        known = draft.checked.events[name]
+        leaves = draft.last(_use_of(definition, name)) if known.when is not None else (name,)
+        for leaf in leaves:
+            columns = draft.checked.events[leaf].columns or {}
+            if all(attribute in columns for attribute in key):
+                yield leaf, key, tuple(columns[attribute] for attribute in key)
+
+
+def _comparable(left: DataType, right: DataType) -> bool:
+    if not (left.is_known and right.is_known):
+        return True
+    return left.name == right.name or (left.is_number and right.is_number)
+
+
+def _place(places: tuple[Text, ...], leaf: str, index: int, definition: Definition) -> Text:
+    named = next((place for place in places if place == leaf), None)
+    return named or (places[index] if index < len(places) else definition.text)
+
+
+def _count(leaf: str, key: Key) -> str:
+    return f"{leaf} {len(key)} attribute{'' if len(key) == 1 else 's'}"
