@@ -10,13 +10,9 @@ from pathlib import Path
 from estream.errors import EStreamError, Problem
 from estream.plan.build import build
 from estream.plan.model import Plan
-from estream.settings import Settings, load_settings
 from estream.spec.check import check
 from estream.spec.checked import Checked
 from estream.spec.reader import Read, read_ceq
-
-SETTINGS_FILES = ("config/default.yaml", "config/local.yaml")
-"""Files of settings below the project's folder, the later over the earlier; each may be absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +52,9 @@ def ask_spark(loaded: Loaded) -> Loaded:
     """The same file, with what Spark itself says of its SQL queries."""
     if loaded.checked is None:
         return loaded
-    from estream.stream.analyze import analyze
+    from estream.stream.analyze import analyze, local_session
 
-    return replace(loaded, problems=(*loaded.problems, *analyze(loaded.checked)))
-
-
-def settings_of(root: Path, environment: Mapping[str, str]) -> Settings:
-    """The settings of the project in a folder."""
-    return load_settings([file for name in SETTINGS_FILES if (file := root / name).is_file()], environment)
+    return replace(loaded, problems=(*loaded.problems, *analyze(loaded.checked, local_session())))
 
 
 def project_root(path: Path) -> Path:

@@ -25,7 +25,7 @@ WARNED, WRONG, INTERRUPTED = 1, 2, 130
 cli = typer.Typer(
     name="estream",
     help="Continuous queries over streams, event detection and rules in one system.\n\n"
-    "Try it:\n\n    estream init my_project && cd my_project && estream check ceq_specs/*.yaml",
+    "Try it:\n\n    estream init my_project",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -38,7 +38,7 @@ CeqFile = Annotated[Path, typer.Argument(metavar="FILE", help="A CEQ file.", sho
 def main() -> None:
     """Run the program; a user's mistake ends in a message, never in a traceback."""
     try:
-        cli()
+        cli(prog_name="estream")
     except EStreamError as error:
         _fail(error)
     except KeyboardInterrupt:
@@ -62,7 +62,7 @@ def estream(
 
 @cli.command()
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CEQ files.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CEQ files.", show_default=False)],
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if there are warnings.")] = False,
     spark: Annotated[bool, typer.Option("--spark", help="Start Spark and ask it about the SQL queries too.")] = False,
@@ -157,10 +157,10 @@ def doctor(
 
         estream doctor
     """
-    from estream.app import settings_of
     from estream.doctor import examine
+    from estream.settings import load_settings, settings_files
 
-    paths = settings_of(Path.cwd(), os.environ).paths
+    paths = load_settings(settings_files(Path()), os.environ).paths
     folders = {f"paths.{name}": Path(getattr(paths, name)) for name in ("state", "checkpoints", "channels", "cache")}
     findings = examine(folders, os.environ)
     if format == "json":
