@@ -39,8 +39,11 @@ class DataType:
 
 
 BOOLEAN = DataType("boolean")
+TINYINT = DataType("tinyint")
+SMALLINT = DataType("smallint")
 INT = DataType("int")
 BIGINT = DataType("bigint")
+FLOAT = DataType("float")
 DOUBLE = DataType("double")
 STRING = DataType("string")
 TIMESTAMP = DataType("timestamp")
