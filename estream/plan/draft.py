@@ -37,6 +37,8 @@ CONSTITUENTS: Mapping[Operator, tuple[int, ...]] = {
 }
 """Which operands give constituents to an occurrence."""
 
+EVERY: Mapping[Operator, tuple[int, ...]] = dict.fromkeys(CONSTITUENTS, (0, 1, 2))
+
 LAST: Mapping[Operator, tuple[int, ...]] = {
     **CONSTITUENTS,
     ";": (1,),
@@ -121,6 +123,10 @@ class Draft:
     def constituents(self, part: Part | Use) -> tuple[str, ...]:
         """Leaf events that can be constituents of its occurrences."""
         return self._below(part, CONSTITUENTS)
+
+    def standing(self, part: Part | Use) -> tuple[str, ...]:
+        """Leaf events that stand anywhere in it, in named events too, whether they can be constituents or not."""
+        return self._below(part, EVERY)
 
     def last(self, part: Part | Use) -> tuple[str, ...]:
         """Leaf events that can be the last constituent; where that may be a temporal one, every constituent."""

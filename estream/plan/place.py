@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from estream.errors import Problem
-from estream.plan.draft import INITIATED, Definition, Draft, Part, Use, once
+from estream.plan.draft import INITIATED, Definition, Draft, Part, once
 from estream.plan.model import Conjunct
 from estream.spec.expression import Aggregate, Attribute, Expression, Operation, walk
 from estream.spec.expression_text import to_text
@@ -54,37 +54,23 @@ class _NeverThere(Exception):
 
 def _put(draft: Draft, part: Part, expression: Expression, leaves: tuple[str, ...]) -> Part:
     """The part with the conjunct at its lowest node: go down while one operand has every place of every leaf."""
-    having = [i for i, operand in enumerate(part.operands) if any(_stands(draft, operand, leaf) for leaf in leaves)]
+    having = tuple(i for i, operand in enumerate(part.operands) if {*draft.standing(operand)} & {*leaves})
     if len(having) == 1 and isinstance(only := part.operands[having[0]], Part):
         lower = _put(draft, only, expression, leaves)
         operands = (*part.operands[: having[0]], lower, *part.operands[having[0] + 1 :])
         return replace(part, operands=operands)
-    return replace(part, conjuncts=(*part.conjuncts, _conjunct(draft, part, expression, leaves)))
-
-
-def _stands(draft: Draft, operand: Part | Use, leaf: str) -> bool:
-    """True if the leaf stands somewhere in the operand; of a named event only its constituents can be seen."""
-    if isinstance(operand, Use):
-        return leaf in draft.constituents(operand)
-    return any(_stands(draft, each, leaf) for each in operand.operands)
-
-
-def _conjunct(draft: Draft, part: Part, expression: Expression, leaves: tuple[str, ...]) -> Conjunct:
-    seen = [draft.constituents(operand) for operand in part.operands]
-    touched: set[int] = set()
-    for leaf in leaves:
-        having = {i for i, inside in enumerate(seen) if leaf in inside}
-        if not having:
-            raise _NeverThere(leaf, part)
-        touched |= having
-    operands = tuple(sorted(touched))
-    kind = _kind(part, expression, operands)
+    kind = _kind(part, expression, having)
     if kind == 3:
-        never = next((leaf for leaf in leaves if leaf not in draft.constituents(part)), None)
-        if never is not None:
-            raise _NeverThere(never, part)
-        operands = ()
-    return Conjunct(kind, operands, expression, to_text(expression))
+        _require_constituents(draft, part, leaves)
+    conjunct = Conjunct(kind, () if kind == 3 else having, expression, to_text(expression))
+    return replace(part, conjuncts=(*part.conjuncts, conjunct))
+
+
+def _require_constituents(draft: Draft, part: Part, leaves: tuple[str, ...]) -> None:
+    constituents = draft.constituents(part)
+    for leaf in leaves:
+        if leaf not in constituents:
+            raise _NeverThere(leaf, part)
 
 
 def _kind(part: Part, expression: Expression, operands: tuple[int, ...]) -> Literal[1, 2, 3]:
