@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.errors import AnalysisException, ParseException
@@ -26,6 +28,8 @@ def local_session() -> SparkSession:
     }
     session: SparkSession = builder.config(map=conf).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    # PySpark logs each error it raises, JVM stack and all; ours are told as problems.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     return session
 
 
@@ -88,7 +92,8 @@ def _sql(query: CheckedQuery) -> Text:
 
 def _located(query: CheckedQuery, sql: Text, error: PySparkException) -> Problem:
     """Spark's first sentence, at the fragment of SQL that it names."""
-    message = " ".join(str(error).split(" SQLSTATE")[0].split("\n")[0].split()).rstrip(".;")
+    sentence = str(error).strip().splitlines()[0].partition(" SQLSTATE")[0]
+    message = re.sub(r"^\[[A-Z_.]+\] ", "", sentence).rstrip(".; ")
     text = f"query '{query.name}': Spark says: {message}"
     for context in error.getQueryContext():
         start, stop = context.startIndex(), context.stopIndex()
