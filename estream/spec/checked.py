@@ -28,6 +28,10 @@ class CheckedQuery:
     stateful: bool
     default_id: tuple[str, ...] = ()
     """Group keys and window of an aggregate query: what a row is known by; empty means all columns."""
+    where: Expression | None = None
+    """Asked of the output's rows."""
+    select: tuple[tuple[str, Expression], ...] = ()
+    having: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,3 +50,17 @@ def infer(sql: Text, tables: Mapping[str, Relation]) -> Inferred:
     if relation.static and not problems:
         problems.append(sql.problem("the SQL reads no stream, so it never gives a row; name one after FROM"))
     return Inferred(relation.columns, tuple(scopes.reads), scopes.stateful, relation.keys, tuple(problems))
+
+
+def table_names(sql: Text) -> list[str]:
+    """The names that the SQL reads, as it spells them; none if it cannot be read."""
+    from sqlglot import exp
+
+    from estream.spec.sql_syntax import parse_query
+
+    try:
+        tree = parse_query(sql)
+    except EStreamError:
+        return []
+    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    return list(dict.fromkeys(table.name for table in tree.find_all(exp.Table) if table.name.lower() not in own))

@@ -1,0 +1,152 @@
+"""Checks of events: what they are on, the names in their expressions, their masks, their schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from estream.errors import EStreamError
+from estream.spec.check_patterns import check_pattern
+from estream.spec.check_streams import declared_columns
+from estream.spec.check_times import check_timestamp, check_timezone, cron_problem
+from estream.spec.checked import CheckedEvent, Columns
+from estream.spec.event_expression import Apply, EventExpression, Name, names, walk
+from estream.spec.event_parser import parse_event
+from estream.spec.findings import Findings, in_order
+from estream.spec.model import CompositeEvent, PatternEvent, PrimitiveEvent, RaisedEvent, TemporalEvent
+from estream.spec.suggest import did_you_mean
+from estream.spec.type_check import Scope
+from estream.spec.types import BIGINT, TIMESTAMP, array_of
+from estream.text import Text
+
+
+def check_events(findings: Findings) -> None:
+    """Every event; composite events after those they name."""
+    composite: dict[str, tuple[Text, CompositeEvent]] = {}
+    for name, event in findings.ceq.events.items():
+        before = findings.errors()
+        if isinstance(event, CompositeEvent):
+            composite[name] = (name, event)
+            continue
+        checked = _simple(findings, name, event)
+        if findings.errors() == before:
+            findings.events[name] = checked
+        else:
+            findings.broken.add(("events", name))
+    _check_composites(findings, composite)
+
+
+def _simple(
+    findings: Findings, name: Text, event: PrimitiveEvent | PatternEvent | TemporalEvent | RaisedEvent
+) -> CheckedEvent:
+    match event:
+        case PrimitiveEvent():
+            return _primitive(findings, name, event)
+        case PatternEvent():
+            return check_pattern(findings, name, event)
+        case TemporalEvent():
+            return _temporal(findings, name, event)
+        case RaisedEvent():
+            columns = declared_columns(findings, event.raised, f"event '{name}'")
+            return CheckedEvent(name, "raised", event, columns=columns, leaves=(name,))
+
+
+def _primitive(findings: Findings, name: Text, event: PrimitiveEvent) -> CheckedEvent:
+    subject, source = f"event '{name}'", f"'{event.on}'"
+    columns = findings.relation(event.on, subject, "on").columns
+    findings.columns_exist(event.id or (), columns, subject, "id", source)
+    scope = Scope(columns, subject=f"{subject}: mask", source=findings.called(event.on))
+    mask = findings.typed(event.mask, scope, boolean=True)
+    if event.on not in findings.queries:
+        findings.broken.add(("events", name))
+    return CheckedEvent(name, "primitive", event, query=event.on, columns=columns, mask=mask, leaves=(name,))
+
+
+def _temporal(findings: Findings, name: Text, event: TemporalEvent) -> CheckedEvent:
+    subject = f"event '{name}'"
+    check_timestamp(findings, event.at, subject, "at")
+    check_timezone(findings, event.timezone, subject)
+    if event.cron is not None and (wrong := cron_problem(event.cron)):
+        findings.say(event.cron, f"{subject}: cron: {wrong}")
+    if event.timezone is not None and event.cron is None:
+        findings.say(event.timezone, f"{subject}: timezone belongs to cron; leave it out")
+    return CheckedEvent(name, "temporal", event, columns={}, leaves=(name,))
+
+
+def _check_composites(findings: Findings, composite: Mapping[str, tuple[Text, CompositeEvent]]) -> None:
+    trees: dict[str, EventExpression] = {}
+    for name, (place, event) in composite.items():
+        try:
+            trees[name] = parse_event(event.when)
+        except EStreamError as error:
+            findings.tell(error, f"event '{place}': when")
+            findings.broken.add(("events", name))
+    order, cycles = in_order({name: names(tree) for name, tree in trees.items()})
+    for cycle in cycles:
+        place, _ = composite[cycle[0]]
+        findings.say(place, f"event '{place}' is defined by itself: {' needs '.join(cycle)}")
+        findings.used_events.update(cycle)
+        findings.broken.update(("events", member) for member in cycle)
+    for name in order:
+        before = findings.errors()
+        checked = _composite(findings, *composite[name], trees[name])
+        if findings.errors() == before and checked is not None:
+            findings.events[name] = checked
+        else:
+            findings.broken.add(("events", name))
+
+
+def _composite(findings: Findings, name: Text, event: CompositeEvent, when: EventExpression) -> CheckedEvent | None:
+    subject = f"event '{name}'"
+    complete = _names_exist(findings, event.when, when, subject)
+    named = dict.fromkeys(leaf for part in names(when) for leaf in leaves_of(findings, part))
+    events = {leaf: findings.columns_of(leaf) for leaf in named}
+    if not complete:
+        events = {**dict.fromkeys(names(when)), **findings.any_event()}
+    scope = Scope(ticks_of(when), events, "leaves", f"{subject}: mask", source=subject)
+    mask = findings.typed(event.mask, scope, boolean=True)
+    if not complete:
+        return None
+    contained = dict.fromkeys(leaf for part in _constituents(when) for leaf in leaves_of(findings, part))
+    return CheckedEvent(name, "composite", event, mask=mask, when=when, leaves=tuple(contained))
+
+
+def _names_exist(findings: Findings, text: Text, when: EventExpression, subject: str) -> bool:
+    complete = True
+    told: set[str] = set()
+    for part in walk(when):
+        if not isinstance(part, Name):
+            continue
+        findings.used_events.add(part.name)
+        if part.name in findings.events:
+            continue
+        complete = False
+        if part.name in told or ("events", part.name) in findings.broken:
+            continue
+        told.add(part.name)
+        known = list(findings.ceq.events)
+        message = f"{subject}: unknown event '{part.name}'; events are {', '.join(known)}"
+        findings.say(text, message, part.span[0], did_you_mean(part.name, known))
+    return complete
+
+
+def leaves_of(findings: Findings, name: str) -> tuple[str, ...]:
+    """The leaf events behind a name: itself, or those a composite event's occurrences may contain."""
+    event = findings.events.get(name)
+    return event.leaves if event is not None else ()
+
+
+def ticks_of(when: EventExpression | None) -> Columns:
+    """`tick` of an event that is itself a P, `ticks` of one that is itself a P*."""
+    if isinstance(when, Apply) and when.operator == "P":
+        return {"tick": BIGINT}
+    return {"ticks": array_of(TIMESTAMP)} if isinstance(when, Apply) and when.operator == "P*" else {}
+
+
+def _constituents(when: EventExpression) -> Iterator[str]:
+    """Names whose occurrences become constituents: not N of `not` and `absent`, not T of `A` and `P`."""
+    if isinstance(when, Name):
+        yield when.name
+        return
+    parts = {"not": (0, 2), "absent": (0,), "A": (0, 1), "P": (0,)}.get(when.operator, range(len(when.operands)))
+    for part in parts:
+        yield from _constituents(when.operands[part])
