@@ -53,6 +53,7 @@ def build(checked: Checked, observe: Iterable[str] = ()) -> tuple[Plan, list[Pro
         draft.nodes,
         draft.subscriptions,
         rules(checked),
+        draft.events,
         draft.timers,
     )
     return plan, list(dict.fromkeys(draft.problems))

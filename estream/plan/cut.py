@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from estream.plan.draft import Definition, Draft, Key, Part, Use
+from estream.plan.draft import Definition, Draft, Key, Part, Use, uses
+from estream.plan.leaves import constituents, keyed
 
 
 def cut(draft: Draft) -> Draft:
@@ -28,10 +29,9 @@ def _cut_use(draft: Draft, definition: Definition, use: Use) -> Use:
     inner = draft.definitions.get((use.event, None))
     if inner is None:
         return use
-    leaves = [leaf for leaf in draft.last(use) if not draft.is_temporal(leaf)]
-    wanted = {leaf: key_in(definition, use, leaf) for leaf in leaves}
+    wanted = {leaf: key_in(definition, use, leaf) for leaf in keyed(draft, use)}
     # The key of the last constituent decides: where it is the same inside and outside, so is the partition.
-    if all(own_key(draft, inner, leaf) == key for leaf, key in wanted.items()):
+    if all(own_keys(draft, inner, leaf) == {key} for leaf, key in wanted.items()):
         return use
     return replace(use, relay=tuple(sorted(wanted.items())))
 
@@ -41,14 +41,6 @@ def key_in(definition: Definition, use: Use, leaf: str) -> Key:
     return definition.keys.get(use.event, definition.keys.get(leaf, ()))
 
 
-def own_key(draft: Draft, definition: Definition, leaf: str) -> Key:
-    """The key by which a definition's occurrences with this last constituent are partitioned."""
-    return definition.keys.get(leaf) or _through_names(draft, definition, definition.root, leaf) or ()
-
-
-def _through_names(draft: Draft, definition: Definition, part: Part | Use, leaf: str) -> Key | None:
-    """The entry of the named event through which the leaf comes."""
-    if isinstance(part, Use):
-        return definition.keys.get(part.event) if leaf in draft.constituents(part) else None
-    found = (_through_names(draft, definition, operand, leaf) for operand in part.operands)
-    return next((key for key in found if key is not None), None)
+def own_keys(draft: Draft, definition: Definition, leaf: str) -> set[Key]:
+    """The keys that a definition gives to a leaf; several where it stands in several places with different ones."""
+    return {key_in(definition, use, leaf) for use in uses(definition.root) if leaf in constituents(draft, use)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -21,33 +21,6 @@ INITIATED: frozenset[Operator] = frozenset({";", "not", "A", "A*", "P", "P*", "a
 
 TIMED: frozenset[Operator] = frozenset({"+", "absent", "P", "P*"})
 """Operators that wait for a time."""
-
-CONSTITUENTS: Mapping[Operator, tuple[int, ...]] = {
-    "or": (0, 1),
-    "and": (0, 1),
-    ";": (0, 1),
-    "not": (0, 2),
-    "A": (0, 1),
-    "A*": (0, 1, 2),
-    "P": (0,),
-    "P*": (0, 1),
-    "+": (0,),
-    "absent": (0,),
-    "times": (0,),
-}
-"""Which operands give constituents to an occurrence."""
-
-EVERY: Mapping[Operator, tuple[int, ...]] = dict.fromkeys(CONSTITUENTS, (0, 1, 2))
-
-LAST: Mapping[Operator, tuple[int, ...]] = {
-    **CONSTITUENTS,
-    ";": (1,),
-    "not": (2,),
-    "A": (1,),
-    "A*": (2,),
-    "P*": (1,),
-}
-"""Which operands give the last constituent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +42,20 @@ class Part:
     count: int | None = None
     span: Span = (0, 0)
     conjuncts: tuple[Conjunct, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """The leaf events of an expression, named events looked through."""
+
+    every: tuple[str, ...]
+    """Those that stand in it, whether they can be constituents or not."""
+    constituents: tuple[str, ...]
+    """Those that can be constituents of its occurrences."""
+    last: tuple[str, ...]
+    """Those that can be the last constituent."""
+    only_temporal: bool
+    """True if there can be an occurrence whose constituents are all temporal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,39 +97,22 @@ class Draft:
     checked: Checked
     observe: tuple[str, ...] = ()
     definitions: Mapping[Variant, Definition] = field(default_factory=dict)
+    leaves_of: Mapping[str, Leaves] = field(default_factory=dict)
+    """For every event the leaves in it."""
     wanted: tuple[Subscription, ...] = ()
     """Subscriptions whose nodes are not known yet."""
     nodes: tuple[Node, ...] = ()
     subscriptions: tuple[Subscription, ...] = ()
+    events: tuple[tuple[str, int], ...] = ()
     timers: tuple[int, ...] = ()
     leaves: tuple[Leaf, ...] = ()
     temporals: tuple[Temporal, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     problems: tuple[Problem, ...] = ()
 
-    def constituents(self, part: Part | Use) -> tuple[str, ...]:
-        """Leaf events that can be constituents of its occurrences."""
-        return self._below(part, CONSTITUENTS)
-
-    def standing(self, part: Part | Use) -> tuple[str, ...]:
-        """Leaf events that stand anywhere in it, in named events too, whether they can be constituents or not."""
-        return self._below(part, EVERY)
-
-    def last(self, part: Part | Use) -> tuple[str, ...]:
-        """Leaf events that can be the last constituent; where that may be a temporal one, every constituent."""
-        found = self._below(part, LAST)
-        return self.constituents(part) if any(map(self.is_temporal, found)) else found
-
     def is_temporal(self, event: str) -> bool:
         """True for temporal primitive events, which belong to every partition and have no attributes."""
         return self.checked.events[event].kind == "temporal"
-
-    def _below(self, part: Part | Use, roles: Mapping[Operator, tuple[int, ...]]) -> tuple[str, ...]:
-        if isinstance(part, Use):
-            definition = self.definitions.get((part.event, None))
-            return (part.event,) if definition is None else self._below(definition.root, roles)
-        operands = (part.operands[i] for i in roles[part.operator] if i < len(part.operands))
-        return once(leaf for operand in operands for leaf in self._below(operand, roles))
 
 
 def parts(root: Part | Use) -> Iterator[Part]:
@@ -160,8 +130,3 @@ def uses(root: Part | Use) -> Iterator[Use]:
     else:
         for operand in root.operands:
             yield from uses(operand)
-
-
-def once(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, each once, in their order."""
-    return tuple(dict.fromkeys(names))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from estream.duration import format_duration
 from estream.errors import Problem
-from estream.plan.draft import CONSTITUENTS, TIMED, Definition, Draft, Part, Use, parts
+from estream.plan.draft import TIMED, Definition, Draft, Part, Use, parts
+from estream.plan.leaves import leaves
 from estream.plan.partition import partition
 
 
@@ -51,22 +52,6 @@ def _too_long(definition: Definition) -> Iterator[Problem]:
 
 
 def _only_temporal(draft: Draft, definition: Definition) -> Iterator[Problem]:
-    if is_partitioned(definition.keys) and may_be_only_temporal(draft, definition.root):
+    if any(definition.keys.values()) and leaves(definition.root, draft.leaves_of).only_temporal:
         message = "partition_by needs an event that is not temporal in every detection"
         yield definition.problem(message, hint="a temporal event belongs to every partition")
-
-
-def is_partitioned(keys: Mapping[str, tuple[str, ...]]) -> bool:
-    """True if some leaf has a key."""
-    return any(keys.values())
-
-
-def may_be_only_temporal(draft: Draft, part: Part | Use) -> bool:
-    """True if there can be an occurrence whose constituents are all temporal."""
-    if isinstance(part, Use):
-        definition = draft.definitions.get((part.event, None))
-        return draft.is_temporal(part.event) if definition is None else may_be_only_temporal(draft, definition.root)
-    # A* is detected even with no middle event.
-    certain = (0, 2) if part.operator == "A*" else CONSTITUENTS[part.operator]
-    temporal = [may_be_only_temporal(draft, part.operands[i]) for i in certain if i < len(part.operands)]
-    return any(temporal) if part.operator == "or" else all(temporal)

@@ -67,6 +67,8 @@ class Pattern:
     id: tuple[str, ...]
     time: str
     columns: tuple[Column, ...]
+    text: str = ""
+    """The pattern as written, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Conjunct:
     expression: Expression
     """Typed; every attribute is qualified by its leaf event."""
     text: str
+    """For people: nothing secret in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,5 +189,7 @@ class Plan:
     nodes: tuple[Node, ...]
     subscriptions: tuple[Subscription, ...]
     rules: tuple[Rule, ...]
+    events: tuple[tuple[str, int], ...] = ()
+    """Every composite event that is detected, in its own context, and its node."""
     timers: tuple[int, ...] = ()
     """Numbers of the nodes that act when a time is due."""

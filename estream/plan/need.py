@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from estream.errors import EStreamError
-from estream.plan.draft import Draft, Use
+from estream.plan.draft import Draft
 from estream.plan.model import Column, Leaf, Pattern, Temporal
 from estream.spec import model
 from estream.spec.checked import CheckedEvent, CheckedRule
@@ -60,8 +60,8 @@ def _asked(draft: Draft) -> Iterator[tuple[str, str]]:
 
 def _everything(draft: Draft, events: Iterable[str]) -> Iterator[tuple[str, str]]:
     for event in events:
-        if event in draft.checked.events:
-            for leaf in draft.constituents(Use(event)):
+        if event in draft.leaves_of:
+            for leaf in draft.leaves_of[event].constituents:
                 yield from ((leaf, column) for column in draft.checked.events[leaf].columns or ())
 
 
@@ -163,4 +163,5 @@ def _pattern(draft: Draft, event: CheckedEvent, spec: model.PatternEvent) -> Pat
         tuple(map(str, spec.id or query.default_id)),
         query.time or "",
         tuple(Column(str(name), kind) for name, kind in query.columns.items()),
+        spec.pattern.shown,
     )

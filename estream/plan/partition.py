@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from estream.errors import Problem
-from estream.plan.draft import Definition, Draft, Key, Use, once, uses
+from estream.plan.draft import Definition, Draft, Key, Use, uses
+from estream.plan.leaves import constituents, keyed, once
 from estream.spec.types import DataType
 from estream.suggest import suggestion
 from estream.text import Text
@@ -16,7 +17,7 @@ def partition(draft: Draft, definition: Definition) -> tuple[Mapping[str, Key], 
     given = definition.spec.partition_by
     if isinstance(given, Mapping):
         return _from_map(draft, definition, given)
-    leaves = once(leaf for use in uses(definition.root) for leaf in draft.constituents(use))
+    leaves = once(leaf for use in uses(definition.root) for leaf in constituents(draft, use))
     keys = {leaf: tuple(map(str, given)) for leaf in leaves if not draft.is_temporal(leaf)}
     problems = [problem for leaf in keys for problem in _missing(draft, definition, leaf, given)]
     return keys, problems or list(_types_differ(draft, definition, keys, given))
@@ -26,16 +27,15 @@ def _from_map(
     draft: Draft, definition: Definition, given: Mapping[Text, tuple[Text, ...]]
 ) -> tuple[Mapping[str, Key], list[Problem]]:
     named = once(use.event for use in uses(definition.root))
-    leaves = once(leaf for use in uses(definition.root) for leaf in draft.constituents(use))
+    leaves = once(leaf for use in uses(definition.root) for leaf in constituents(draft, use))
     problems: list[Problem] = []
     for name, attributes in given.items():
         if name not in named and name not in leaves:
             right = suggestion(name, once((*named, *leaves)))
             message = f"event '{definition.name}': partition_by names '{name}', which is not in its expression"
             problems.append(name.problem(message, hint=right))
-        for leaf in draft.last(_use_of(definition, name)) if name in named else (name,) if name in leaves else ():
-            if not draft.is_temporal(leaf):
-                problems += _missing(draft, definition, leaf, attributes)
+        for leaf in keyed(draft, _use_of(definition, name)) if name in named else (name,) if name in leaves else ():
+            problems += _missing(draft, definition, leaf, attributes)
     keys = {str(name): tuple(map(str, attributes)) for name, attributes in given.items()}
     if problems:
         return keys, problems
@@ -48,11 +48,7 @@ def _from_map(
 
 def _without_key(draft: Draft, definition: Definition, keys: Mapping[str, Key]) -> tuple[str, ...]:
     return once(
-        leaf
-        for use in uses(definition.root)
-        if use.event not in keys
-        for leaf in draft.last(use)
-        if leaf not in keys and not draft.is_temporal(leaf)
+        leaf for use in uses(definition.root) if use.event not in keys for leaf in keyed(draft, use) if leaf not in keys
     )
 
 
@@ -95,7 +91,7 @@ def _typed(
 ) -> Iterator[tuple[str, Key, tuple[DataType, ...]]]:
     for name, key in keys.items():
         known = draft.checked.events[name]
-        leaves = draft.last(_use_of(definition, name)) if known.when is not None else (name,)
+        leaves = keyed(draft, _use_of(definition, name)) if known.when is not None else (name,)
         for leaf in leaves:
             columns = draft.checked.events[leaf].columns or {}
             if all(attribute in columns for attribute in key):

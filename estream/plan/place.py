@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Literal
 
 from estream.errors import Problem
-from estream.plan.draft import INITIATED, Definition, Draft, Part, once
+from estream.plan.draft import INITIATED, Definition, Draft, Part
+from estream.plan.leaves import constituents, leaves, once
 from estream.plan.model import Conjunct
 from estream.spec.expression import Aggregate, Attribute, Expression, Operation, walk
 from estream.spec.expression_text import to_text
@@ -21,7 +22,7 @@ def place(draft: Draft) -> Draft:
         root = definition.root
         for expression in conjuncts(definition.event.mask):
             try:
-                root = _put(draft, root, expression, leaves_named(expression))
+                root = _put(draft, root, expression, (definition.spec.mask or definition.text).hide)
             except _NeverThere as never:
                 problems.append(_never_there(definition, expression, never))
         definitions[variant] = replace(definition, root=root)
@@ -52,24 +53,25 @@ class _NeverThere(Exception):
         self.part = part
 
 
-def _put(draft: Draft, part: Part, expression: Expression, leaves: tuple[str, ...]) -> Part:
+def _put(draft: Draft, part: Part, expression: Expression, hide: Callable[[str], str]) -> Part:
     """The part with the conjunct at its lowest node: go down while one operand has every place of every leaf."""
-    having = tuple(i for i, operand in enumerate(part.operands) if {*draft.standing(operand)} & {*leaves})
+    named = leaves_named(expression)
+    having = tuple(i for i, operand in enumerate(part.operands) if {*leaves(operand, draft.leaves_of).every} & {*named})
     if len(having) == 1 and isinstance(only := part.operands[having[0]], Part):
-        lower = _put(draft, only, expression, leaves)
+        lower = _put(draft, only, expression, hide)
         operands = (*part.operands[: having[0]], lower, *part.operands[having[0] + 1 :])
         return replace(part, operands=operands)
     kind = _kind(part, expression, having)
     if kind == 3:
-        _require_constituents(draft, part, leaves)
-    conjunct = Conjunct(kind, () if kind == 3 else having, expression, to_text(expression))
+        _require_constituents(draft, part, named)
+    conjunct = Conjunct(kind, () if kind == 3 else having, expression, hide(to_text(expression)))
     return replace(part, conjuncts=(*part.conjuncts, conjunct))
 
 
-def _require_constituents(draft: Draft, part: Part, leaves: tuple[str, ...]) -> None:
-    constituents = draft.constituents(part)
-    for leaf in leaves:
-        if leaf not in constituents:
+def _require_constituents(draft: Draft, part: Part, named: tuple[str, ...]) -> None:
+    able = constituents(draft, part)
+    for leaf in named:
+        if leaf not in able:
             raise _NeverThere(leaf, part)
 
 

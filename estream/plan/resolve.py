@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
-from estream.plan.draft import Definition, Draft, Part, Use, Variant
+from estream.plan.draft import Definition, Draft, Leaves, Part, Use, Variant
+from estream.plan.leaves import leaves
 from estream.plan.model import Context, Subscription
 from estream.spec.checked import Checked, CheckedEvent
 from estream.spec.event_expression import EventExpression, Name
@@ -17,17 +18,23 @@ def resolve(draft: Draft) -> Draft:
     """Definitions of all composite events, with a variant for each context a rule asks for, and the subscriptions."""
     wanted = tuple(dict.fromkeys(_subscriptions(draft.checked, draft.observe)))
     definitions: dict[Variant, Definition] = {}
+    known: dict[str, Leaves] = {}
     for event in draft.checked.events.values():
         if event.when is None:
+            only = (event.name,)
+            known[event.name] = Leaves(only, only, only, event.kind == "temporal")
             continue
+        root = _root(event.when)
+        known[event.name] = leaves(root, known)
         spec = cast(CompositeEvent, event.spec)
-        root = _tree(event.when)
-        contexts = dict.fromkeys([None, *(each.context for each in wanted if each.event == event.name)])
-        for context in contexts:
-            own: Context = context or spec.context or "recent"
-            top = root if isinstance(root, Part) else Part("or", (root,), span=root.span)
-            definitions[event.name, context] = Definition(event, spec, top, own)
-    return replace(draft, definitions=definitions, wanted=wanted)
+        for context in dict.fromkeys([None, *(each.context for each in wanted if each.event == event.name)]):
+            definitions[event.name, context] = Definition(event, spec, root, context or spec.context or "recent")
+    return replace(draft, definitions=definitions, leaves_of=known, wanted=wanted)
+
+
+def _root(expression: EventExpression) -> Part:
+    tree = _tree(expression)
+    return tree if isinstance(tree, Part) else Part("or", (tree,), span=tree.span)
 
 
 def _tree(expression: EventExpression) -> Part | Use:

@@ -7,9 +7,11 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from estream.plan.draft import Definition, Draft, Key, Part, Use, Variant, uses
+from estream.plan.draft import Definition, Draft, Key, Part, Use, Variant
+from estream.plan.leaves import constituents, leaves
 from estream.plan.model import Node, Subscription
 from estream.spec.event_expression import Apply, EventExpression, Name, to_text
+from estream.spec.expression_text import to_text as expression_text
 
 
 def share(draft: Draft) -> Draft:
@@ -18,7 +20,8 @@ def share(draft: Draft) -> Draft:
         return draft
     graph = _Graph(draft)
     subscriptions = tuple(_subscribe(graph, wanted) for wanted in draft.wanted)
-    return replace(draft, nodes=tuple(graph.nodes), subscriptions=subscriptions)
+    events = tuple((event, node) for ((event, context), _), node in graph.made.items() if context is None)
+    return replace(draft, nodes=tuple(graph.nodes), subscriptions=subscriptions, events=events)
 
 
 def signature(*facts: Any) -> str:
@@ -71,7 +74,7 @@ class _Graph:
             context="recent" if plain else definition.context,
             semantics="interval" if plain else definition.semantics,
             within=definition.within, duration=part.duration, count=part.count, conjuncts=part.conjuncts,
-            leaves=self.draft.constituents(part), text=to_text(_expression(part)),
+            leaves=constituents(self.draft, part), text=definition.text.shown if definition.text.hidden else to_text(_expression(part)),
         )  # fmt: skip
         return self._add(replace(node, signature=self._sign(node)))
 
@@ -92,7 +95,7 @@ class _Graph:
 
     def _sign(self, node: Node) -> str:
         children = [self.nodes[operand].signature for operand in node.operands]
-        asked = sorted((each.kind, each.operands, each.text) for each in node.conjuncts)
+        asked = sorted((each.kind, each.operands, expression_text(each.expression)) for each in node.conjuncts)
         settings = (node.context, node.semantics, node.within, node.duration, node.count)
         return signature(node.operator, children, *settings, asked)
 
@@ -104,7 +107,7 @@ class _Graph:
 
 
 def _has_rows(draft: Draft, definition: Definition) -> bool:
-    return any(not draft.is_temporal(leaf) for use in uses(definition.root) for leaf in draft.constituents(use))
+    return any(not draft.is_temporal(leaf) for leaf in leaves(definition.root, draft.leaves_of).every)
 
 
 def _home(definition: Definition) -> str:
