@@ -198,8 +198,8 @@ def _status(problems: Iterable[Problem], strict: bool) -> int:
 def _finding(finding: Finding, color: bool) -> str:
     tint = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}[finding.status]
     status = f"{finding.status:4}"
-    advice = f"\n      {'':22} do: {finding.advice}" if finding.advice else ""
-    return f"{typer.style(status, fg=tint) if color else status}  {finding.name:22} {finding.found}{advice}"
+    advice = f"\n      {'':24} do: {finding.advice}" if finding.advice else ""
+    return f"{typer.style(status, fg=tint) if color else status}  {finding.name:24} {finding.found}{advice}"
 
 
 def _color(stream: TextIO) -> bool:

@@ -57,7 +57,8 @@ def test_a_wrong_file_exits_with_2_and_shows_the_place(run: Run, tmp_path: Path)
     done = run("check", write(tmp_path, WRONG))
     assert done.returncode == 2
     assert done.stdout.startswith("fever.yaml:9:31: event 'Fever': ")
-    assert "     |                               ^^^^\n" in done.stdout.replace("    |", "     |")
+    assert "  9 |   Fever: {on: Readings, mask: temp >= 39}\n" in done.stdout
+    assert f"    | {' ' * 30}^^^^\n" in done.stdout
     assert done.stdout.endswith("fever.yaml: 1 error\n")
 
 
