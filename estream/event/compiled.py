@@ -1,0 +1,50 @@
+"""`@compiled`: numba functions that a second start finds on disk.
+
+numba notices a changed file, not a changed function that the file calls. So the cache of the kernel has a directory of
+its own for each content of the sources. It lies in the user's cache directory, which can be written when the
+installed package cannot. `ESTREAM_CACHE_DIR` moves it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import config
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+COMPILED_SOURCES = ("memory.py", "words.py", "masks.py", "kernel*.py", "columns*.py")
+
+
+def cache_directory() -> Path:
+    """Where compiled functions are kept."""
+    chosen = os.environ.get("ESTREAM_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "estream"
+
+
+@cache
+def kernel_cache() -> Path:
+    """The directory for this content of the kernel's sources and this numba."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256(numba.__version__.encode())
+    for pattern in COMPILED_SOURCES:
+        for source in sorted(here.glob(pattern)):
+            digest.update(source.read_bytes())
+    return cache_directory() / f"kernel-{digest.hexdigest()[:16]}"
+
+
+def compiled(function: Function) -> Function:
+    """Compile with numba at the first call, or load what an earlier process compiled."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(kernel_cache())
+    try:
+        return cast(Function, numba.njit(cache=True, error_model="numpy")(function))
+    finally:
+        config.CACHE_DIR = before

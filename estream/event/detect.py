@@ -1,0 +1,217 @@
+"""`step`: one batch of primitive occurrences through the graph, up to a watermark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from estream.event import words
+from estream.event.columns import nulls_of, one_chunk, words_of
+from estream.event.columns_order import sorted_places
+from estream.event.detections import gather, last_rows, ranks_of
+from estream.event.graph import Graph
+from estream.event.kernel import UNBORN, run
+from estream.event.order import Released, release
+from estream.event.state import Partitions, State
+from estream.event.sweep import sweep
+from estream.event.temporal import temporal_rows
+from estream.event.words import FOREVER, FOUND
+from estream.plan.model import Node
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step gives: the detections, and the rows that came too late."""
+
+    detections: pa.Table
+    late: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What comes into a group in a step, one entry per occurrence."""
+
+    times: Words
+    keys: Words
+    leaves: Words
+    occurrences: Words
+    ranks: Words
+    """Canonical order of the occurrences of one leaf and time: of rows the id."""
+
+
+def step(graph: Graph, state: State, batch: pa.Table, watermark: int, end_of_input: bool = False) -> Step:
+    """Take a batch in and detect all that ends before the watermark; with `end_of_input`, all there is.
+
+    `batch` has the schema `estream.event.rows.batch_schema(graph)`. At the end of input, T is the greatest row time
+    so far: ticks and temporal events end there, other timers act whenever they are due.
+    """
+    released = release(graph, state, batch, FOREVER if end_of_input else watermark)
+    limit = state.watermark if not end_of_input else FOREVER
+    last = state.greatest if end_of_input else FOREVER
+    first = state.rows.append(released.event, released.time, released.id, released.attributes)
+    temporal = temporal_rows(graph, state, released.since, min(limit, last + 1))
+    memory = state.memory
+    memory.header[words.LAST_TICK] = last
+    state.rows.expose(memory)
+    memory.clear(FOUND)
+    memory.clear(words.SPANS)
+    for partitions in state.partitions:
+        _run(graph, state, partitions, released, first, temporal, limit)
+    detections = gather(graph, memory, state.rows, memory.used(FOUND))
+    sweep(graph, state)
+    return Step(detections, released.late)
+
+
+def _run(
+    graph: Graph, state: State, partitions: Partitions, released: Released, first: int, temporal: Words, limit: int
+) -> None:
+    """Run one group."""
+    memory, group = state.memory, partitions.group
+    parts = [_rows_in(graph, state, partitions, released, first)]
+    parts += [_relayed(graph, state, partitions, node) for node in group.inputs if node.operator == "relay"]
+    given = _ordered(_join([part for part in parts if part is not None]), apart=graph.arrival)
+    partitions.extend()
+    partitions.temporal_next[partitions.temporal_next != UNBORN] = 0
+    leaves = {node.source: node.number for node in group.temporals}
+    fed = np.array(
+        [(leaves[graph.events[state.rows.event[row]]], row) for row in temporal if graph.events[state.rows.event[row]] in leaves],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+    memory.point(words.TEMPORAL, fed)
+    memory.header[words.TEMPORAL_COUNT] = len(fed)
+    partitions.expose(memory)
+    run(
+        memory.address,
+        given.times.ctypes.data,
+        given.keys.ctypes.data,
+        given.leaves.ctypes.data,
+        given.occurrences.ctypes.data,
+        len(given.times),
+        limit,
+        int(graph.arrival),
+    )
+
+
+def _rows_in(graph: Graph, state: State, partitions: Partitions, released: Released, first: int) -> Input:
+    """The rows whose event is a leaf of the group, with their partitions."""
+    group = partitions.group
+    by_event = np.full(len(graph.events) + 1, -1, dtype=np.int64)
+    for node in group.inputs:
+        if node.operator == "leaf":
+            by_event[graph.event_code(node.source or "")] = node.number
+    leaves = by_event[released.event]
+    rows = np.arange(first, first + len(leaves))
+    inside = leaves >= 0
+    attributes = released.attributes
+    if not inside.all():
+        leaves, rows = leaves[inside], rows[inside]
+        attributes = attributes.filter(pa.array(inside)) if group.is_keyed else attributes
+    keys = _keys(graph, state, partitions, leaves, attributes)
+    return _input(state, keys, leaves, rows, state.rows.time[rows], state.rows.id[rows])
+
+
+def _input(state: State, keys: Words, leaves: Words, occurrences: Words, times: Words, ranks: Words) -> Input:
+    """The entries that have a partition; the others are counted."""
+    placed = keys >= 0
+    if placed.all():
+        return Input(times, keys, leaves, occurrences, ranks)
+    state.counts["null_key"] += int((~placed).sum())
+    return Input(times[placed], keys[placed], leaves[placed], occurrences[placed], ranks[placed])
+
+
+def _keys(graph: Graph, state: State, partitions: Partitions, leaves: Words, attributes: pa.Table) -> Words:
+    """The partitions of entries by the key attributes of their leaves; -1 where one is null."""
+    group, count = partitions.group, len(leaves)
+    if not group.is_keyed:
+        return np.zeros(count, dtype=np.int64)
+    missing: npt.NDArray[np.bool_] | None = None
+    columns: list[Words] = []
+    for position in range(len(partitions.keys.tables)):
+        values, absent = _key_column(graph, state, group.inputs, position, leaves, attributes)
+        columns.append(values)
+        if absent is not None:
+            missing = absent if missing is None else missing | absent
+    return partitions.keys.numbers(columns, missing, count)
+
+
+def _key_column(
+    graph: Graph, state: State, inputs: tuple[Node, ...], position: int, leaves: Words, attributes: pa.Table
+) -> tuple[Words, npt.NDArray[np.bool_] | None]:
+    """The words of one key attribute, which may be another column for each leaf."""
+    by_column: dict[int, list[int]] = {}
+    for node in inputs:
+        if node.operator == "leaf":
+            by_column.setdefault(graph.column_of(node.source or "", node.key[position]), []).append(node.number)
+    values: Words = np.zeros(len(leaves), dtype=np.int64)
+    missing = None
+    for column, nodes in by_column.items():
+        array = one_chunk(attributes.column(column))
+        words_here, nulls_here = words_of(array, state.texts), nulls_of(array)
+        if len(by_column) == 1:
+            return words_here, nulls_here
+        here = np.isin(leaves, nodes)
+        values = np.where(here, words_here, values)
+        if nulls_here is not None:
+            missing = (here & nulls_here) if missing is None else missing | (here & nulls_here)
+    return values, missing
+
+
+def _relayed(graph: Graph, state: State, partitions: Partitions, node: Node) -> Input:
+    """What a group below has found in this step, partitioned by the last constituent."""
+    found = state.memory.used(FOUND)
+    occurrences = np.ascontiguousarray(found[1::2][found[0::2] == node.operands[0]])
+    last, ends = last_rows(state.memory.address, occurrences, len(graph.leaves))
+    keys = np.zeros(len(occurrences), dtype=np.int64)
+    if partitions.group.is_keyed:
+        keys = _relay_keys(graph, state, partitions, node, last)
+    leaves = np.full(len(occurrences), node.number, dtype=np.int64)
+    return _input(state, keys, leaves, occurrences, ends, ranks_of(state.memory, occurrences))
+
+
+def _relay_keys(graph: Graph, state: State, partitions: Partitions, node: Node, last: Words) -> Words:
+    """Partitions by attributes of the last constituents, which may be rows of several leaves."""
+    events = state.rows.event[last]
+    missing = np.zeros(len(last), dtype=np.bool_)
+    columns = []
+    for name in node.key:
+        values = np.zeros(len(last), dtype=np.int64)
+        for code in np.unique(events):
+            here = np.flatnonzero(events == code)
+            column = graph.column_of(graph.events[code], name) if code < len(graph.leaves) else None
+            if column is None:
+                missing[here] = True
+                continue
+            array = one_chunk(state.rows.table.column(column).take(pa.array(last[here])))
+            values[here] = words_of(array, state.texts)
+            nulls = nulls_of(array)
+            if nulls is not None:
+                missing[here] |= nulls
+        columns.append(values)
+    return partitions.keys.numbers(columns, missing, len(last))
+
+
+def _join(parts: list[Input]) -> Input:
+    if len(parts) == 1:
+        return parts[0]
+    return Input(*(np.concatenate(columns) for columns in zip(*(_columns(part) for part in parts), strict=True)))
+
+
+def _columns(part: Input) -> tuple[Words, Words, Words, Words, Words]:
+    return part.times, part.keys, part.leaves, part.occurrences, part.ranks
+
+
+def _ordered(given: Input, apart: bool) -> Input:
+    """By (time, partition, leaf, canonical order); with `apart` as they came."""
+    if apart:
+        places = np.argsort(given.times, kind="stable")
+    else:
+        sort = sorted_places(given.times, given.keys, given.leaves, given.ranks)
+        if sort is None:
+            return given
+        places = sort
+    return Input(*(column[places] for column in _columns(given)))

@@ -1,0 +1,94 @@
+"""Which rows of a batch are processed in this step: those the watermark has passed, each once, in order of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from estream.event.columns import one_chunk
+from estream.event.columns_order import ASCENDING, order_of, repeated, sorted_places
+from estream.event.graph import Graph
+from estream.event.identity import row_ids
+from estream.event.state import State
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Rows to process, in ascending time; `since` is the watermark before the step."""
+
+    event: Words
+    time: Words
+    id: Words
+    attributes: pa.Table
+    late: pa.Table
+    since: int
+
+
+def release(graph: Graph, state: State, batch: pa.Table, watermark: int) -> Released:
+    """Take the batch in, move the watermark, and give what may be processed now."""
+    since = state.watermark
+    rows = _with_time(state, batch)
+    late = rows.slice(0, 0)
+    if graph.arrival:
+        ready = rows
+    else:
+        rows, late = _split(rows, _words(rows, "time") >= since)
+        state.counts["late"] += late.num_rows
+        rows = pa.concat_tables([state.waiting, rows]).combine_chunks() if state.waiting.num_rows else rows
+        ready, state.waiting = _split(rows, _words(rows, "time") < watermark)
+        ready = _distinct(state, ready)
+    state.watermark = max(since, watermark)
+    time = _words(ready, "time")
+    if graph.arrival and len(time):
+        time = np.maximum.accumulate(np.maximum(time, state.greatest))
+    if len(time):
+        state.first = int(time[0]) if state.first is None else state.first
+        state.greatest = max(state.greatest, int(time[-1]))
+    attributes = ready.select(range(3, ready.num_columns))
+    return Released(_words(ready, "event"), time, _words(ready, "id"), attributes, late, since)
+
+
+def _words(rows: pa.Table, name: str) -> Words:
+    return one_chunk(rows.column(name)).to_numpy()
+
+
+def _with_time(state: State, batch: pa.Table) -> pa.Table:
+    """The batch without the rows that have no time, which are counted."""
+    missing = batch.column("time").null_count
+    if missing == 0:
+        return batch
+    state.counts["null_time"] += missing
+    return batch.filter(pc.is_valid(batch.column("time")))
+
+
+def _split(rows: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[pa.Table, pa.Table]:
+    """The rows that are chosen, and the others."""
+    if chosen.all():
+        return rows, rows.slice(0, 0)
+    return rows.filter(pa.array(chosen)), rows.filter(pa.array(~chosen))
+
+
+def _distinct(state: State, rows: pa.Table) -> pa.Table:
+    """In ascending time, and of rows with the same event, time and id that with the least hash of all attributes."""
+    time = _words(rows, "time")
+    if order_of(time) == ASCENDING:
+        return rows
+    event, ids = _words(rows, "event"), _words(rows, "id")
+    places = sorted_places(time, event, ids, ids)
+    assert places is not None
+    again = repeated(places, time, event, ids)
+    if again.any():
+        hashes = row_ids(rows, rows.column_names[3:])
+        sort = sorted_places(time, event, ids, hashes)
+        assert sort is not None
+        places = sort[~again]
+        state.counts["duplicate"] += int(again.sum())
+    elif (time[1:] >= time[:-1]).all():
+        return rows
+    return rows.take(pa.array(places)).combine_chunks()

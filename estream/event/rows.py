@@ -1,0 +1,140 @@
+"""Rows the kernel refers to by number: those kept from earlier steps, then those of this one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from estream.event import words
+from estream.event.columns import Texts, floats_of, nulls_of, one_chunk, words_of
+from estream.event.graph import Graph
+from estream.event.memory import Memory
+from estream.spec.types import DataType
+
+Words = npt.NDArray[np.int64]
+
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "interval": pa.duration("us"),
+    "void": pa.null(),
+}
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The Arrow type that carries a Spark SQL type."""
+    if kind.name == "decimal" and len(kind.arguments) == 2:
+        return pa.decimal128(int(kind.arguments[0]), int(kind.arguments[1]))
+    if kind.element is not None:
+        return pa.list_(arrow_type(kind.element))
+    return ARROW_TYPES.get(kind.name, pa.string())
+
+
+def batch_schema(graph: Graph) -> pa.Schema:
+    """What a batch of primitive occurrences looks like: event code, time in microseconds, id, then the attributes.
+
+    Leaves share a column where name and type are the same; of columns with one name the later ones carry their type.
+    """
+    names: list[str] = []
+    fields = [pa.field("event", pa.int64()), pa.field("time", pa.int64()), pa.field("id", pa.int64())]
+    for column in graph.columns:
+        name = column_name(column.name, column.type, names)
+        names.append(name)
+        fields.append(pa.field(name, arrow_type(column.type)))
+    return pa.schema(fields)
+
+
+def column_name(name: str, kind: DataType, taken: list[str]) -> str:
+    """The name of an attribute's column in a batch; `event`, `time` and `id` are the occurrence's own."""
+    return f"{name}:{kind}" if name in taken or name in ("event", "time", "id") else name
+
+
+class Rows:
+    """Time, id and event code of every row as words, the attributes as Arrow, and what masks compare, side by side."""
+
+    def __init__(self, graph: Graph, texts: Texts, masked: tuple[tuple[int, bool], ...]) -> None:
+        """`masked` are the attributes masks ask for: the number of the column, and whether as a double."""
+        self.schema = batch_schema(graph)
+        self.attributes = pa.schema(list(self.schema)[3:])
+        self.table: pa.Table = self.attributes.empty_table()
+        self.texts = texts
+        self.masked = masked
+        self.count = 0
+        self._reserve(1024)
+
+    @property
+    def time(self) -> Words:
+        """When each row occurred."""
+        return self._time[: self.count]
+
+    @property
+    def id(self) -> Words:
+        """The id of each row."""
+        return self._id[: self.count]
+
+    @property
+    def event(self) -> Words:
+        """The event code of each row."""
+        return self._event[: self.count]
+
+    def _reserve(self, capacity: int) -> None:
+        old = self.__dict__.copy()
+        self._capacity = capacity
+        self._time, self._id, self._event = (np.empty(capacity, dtype=np.int64) for _ in range(3))
+        width = max(len(self.masked), 1)
+        self._integers = np.empty((width, capacity), dtype=np.int64)
+        self._floats = np.empty((width, capacity), dtype=np.float64)
+        self._nulls = np.empty((width, capacity), dtype=np.int64)
+        for name in ("_time", "_id", "_event", "_integers", "_floats", "_nulls"):
+            if name in old:
+                getattr(self, name)[..., : self.count] = old[name][..., : self.count]
+
+    def append(self, event: Words, time: Words, id_: Words, attributes: pa.Table) -> int:
+        """Add rows; gives the number of the first."""
+        first, count = self.count, self.count + len(time)
+        if count > self._capacity:
+            self._reserve(max(count, 2 * self._capacity) if self.count else count)
+        self._time[first:count], self._id[first:count], self._event[first:count] = time, id_, event
+        for place, (column, as_double) in enumerate(self.masked):
+            values = one_chunk(attributes.column(column))
+            if as_double:
+                self._floats[place, first:count] = floats_of(values)
+            else:
+                self._integers[place, first:count] = words_of(values, self.texts)
+            missing = nulls_of(values)
+            self._nulls[place, first:count] = 0 if missing is None else missing
+        self.table = pa.concat_tables([self.table, attributes]) if self.table.num_rows else attributes
+        self.count = count
+        return first
+
+    def keep(self, rows: Words) -> None:
+        """Keep these rows only, in this order."""
+        count = len(rows)
+        for name in ("_time", "_id", "_event", "_integers", "_floats", "_nulls"):
+            array: npt.NDArray[Any] = getattr(self, name)
+            setattr(self, name, np.ascontiguousarray(array[..., rows]))
+        self.table = self.table.take(pa.array(rows)).combine_chunks()
+        self.count = self._capacity = count
+
+    def expose(self, memory: Memory) -> None:
+        """Let the kernel see the rows."""
+        memory.point(words.ROW_TIME, self._time)
+        memory.point(words.ROW_ID, self._id)
+        memory.point(words.ROW_EVENT, self._event)
+        memory.point(words.INTEGERS, self._integers)
+        memory.point(words.FLOATS, self._floats)
+        memory.point(words.NULLS, self._nulls)
+        memory.header[words.STRIDE] = self._capacity

@@ -1,0 +1,117 @@
+"""What a graph remembers between steps: lists of what waits, rows they refer to, rows above the watermark, counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from estream.event import words
+from estream.event.columns import Texts
+from estream.event.columns_keys import Keys
+from estream.event.graph import Graph, Group
+from estream.event.kernel import UNBORN
+from estream.event.masks import Masks, compile_masks
+from estream.event.memory import Memory
+from estream.event.rows import Rows
+from estream.event.words import FOREVER, NONE
+
+Words = npt.NDArray[np.int64]
+BEGINNING = -FOREVER
+"""The watermark before anything was seen."""
+
+
+class Partitions:
+    """The lists of a group: per partition and slot the first and last item that waits, and when a timer is due."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.keys = Keys(max((len(node.key) for node in group.inputs), default=0), 1 if self.has_unborn(group) else 0)
+        self.lists: Words = np.empty((0, group.slots, 2), dtype=np.int64)
+        self.due: Words = np.empty(0, dtype=np.int64)
+        self.temporal_next: Words = np.empty(0, dtype=np.int64)
+        self.extend()
+
+    @staticmethod
+    def has_unborn(group: Group) -> bool:
+        """Whether partition 0 stands for the partitions not seen yet: temporal events belong to them too."""
+        return group.is_keyed and bool(group.temporals)
+
+    def extend(self) -> None:
+        """Make room for partitions that were numbered since."""
+        have, need = len(self.due), self.keys.count
+        if need <= have:
+            return
+        capacity = max(need, 2 * have)
+        self.lists = _longer(self.lists, capacity, NONE)
+        self.due = _longer(self.due, capacity, FOREVER)
+        self.temporal_next = _longer(self.temporal_next, capacity, UNBORN)
+        if have == 0:
+            self.temporal_next[0] = 0
+
+    def expose(self, memory: Memory) -> None:
+        """Let the kernel run this group."""
+        header = memory.header
+        memory.point(words.LISTS, self.lists)
+        memory.point(words.DUE, self.due)
+        memory.point(words.TIMERS, self.group.timers)
+        header[words.TIMERS_COUNT] = len(self.group.timers)
+        header[words.SLOTS] = self.group.slots
+        header[words.KEYS] = self.keys.count
+        if self.group.temporals:
+            memory.point(words.TEMPORAL_NEXT, self.temporal_next)
+        else:
+            header[words.TEMPORAL_NEXT] = 0
+
+
+def _longer(array: Words, length: int, value: int) -> Words:
+    longer = np.full((length, *array.shape[1:]), value, dtype=np.int64)
+    longer[: len(array)] = array
+    return longer
+
+
+@dataclass(slots=True)
+class State:
+    """Everything that `step` moves. Made by `begin`, or by `estream.event.segments.load`."""
+
+    memory: Memory
+    masks: Masks
+    texts: Texts
+    rows: Rows
+    partitions: tuple[Partitions, ...]
+    waiting: pa.Table
+    """Rows above the watermark (`order: event_time`)."""
+    watermark: int = BEGINNING
+    first: int | None = None
+    """The time of the first row: `every` begins after it."""
+    greatest: int = BEGINNING
+    """The greatest row time processed."""
+    swept: int = 0
+    """Rows that were left when rows were last swept."""
+    pooled: int = 0
+    """Words of the pool that were left then."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """`late`, `duplicate`, `null_time`, `null_key`: rows that took no part, or no part in an event."""
+
+
+def begin(graph: Graph) -> State:
+    """The state of a graph that has seen nothing."""
+    memory, texts = Memory(), Texts()
+    masks = compile_masks(graph, texts)
+    rows = Rows(graph, texts, masks.columns)
+    memory.header[words.FREE_ITEM] = NONE
+    memory.header[words.ASK] = masks.address
+    for word, array in (
+        (words.NODES, graph.table),
+        (words.OPERANDS, graph.operands),
+        (words.PARENTS, graph.parents),
+        (words.CONJUNCTS, graph.conjunct_table),
+        (words.EVENT_RANK, graph.event_rank),
+        (words.BUFFERS, np.zeros(2 * len(graph.nodes) + 2, dtype=np.int64)),
+    ):
+        memory.point(word, array)
+    partitions = tuple(Partitions(group) for group in graph.groups)
+    return State(memory, masks, texts, rows, partitions, rows.schema.empty_table())
