@@ -113,11 +113,13 @@ class _Function:
                 same = templates.compare("=", kind, left, right)
                 return self.assign(f"({left_null} == {right_null}) and ({left_null} or ({same}))", "False")
             case "between":
-                value, low, high = operands
-                return self.logic("and", [self.compare(">=", kind, value, low), self.compare("<=", kind, value, high)])
+                tested, low, high = operands
+                return self.logic(
+                    "and", [self.compare(">=", kind, tested, low), self.compare("<=", kind, tested, high)]
+                )
             case "in":
-                value, *items = operands
-                return self.logic("or", [self.compare("=", kind, value, item) for item in items])
+                tested, *items = operands
+                return self.logic("or", [self.compare("=", kind, tested, item) for item in items])
             case "case":
                 return self.case(operands)
             case "coalesce":

@@ -107,7 +107,8 @@ def _remainder(left: str, right: str, real: bool) -> str:
     if real:
         return f"math.fmod({left}, {right})"
     floored = f"({left} % {right})"
-    return f"0 if {right} == -1 else {floored} - {right} if {floored} != 0 and ({floored} < 0) != ({left} < 0) else {floored}"
+    shifted = f"{floored} - {right} if {floored} != 0 and ({floored} < 0) != ({left} < 0) else {floored}"
+    return f"0 if {right} == -1 else {shifted}"
 
 
 def _saturated(value: str, bits: int) -> str:
