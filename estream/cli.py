@@ -108,9 +108,9 @@ def explain(
     typer.echo(render(loaded.problems, loaded.sources, _color(sys.stderr)), nl=False, err=True)
     if loaded.is_wrong or loaded.plan is None:
         raise typer.Exit(WRONG)
-    from estream.plan import explain as explaining
+    from estream.plan.explain import explain as explain_plan
 
-    typer.echo(explaining.explain(loaded.plan, format, select).rstrip("\n"))
+    typer.echo(explain_plan(loaded.plan, format, select).rstrip("\n"))
 
 
 @cli.command()
