@@ -74,7 +74,7 @@ class _Graph:
             context="recent" if plain else definition.context,
             semantics="interval" if plain else definition.semantics,
             within=definition.within, duration=part.duration, count=part.count, conjuncts=part.conjuncts,
-            leaves=constituents(self.draft, part), text=definition.text.shown if definition.text.hidden else to_text(_expression(part)),
+            leaves=constituents(self.draft, part), text=_shown(definition, part),
         )  # fmt: skip
         return self._add(replace(node, signature=self._sign(node)))
 
@@ -114,6 +114,11 @@ def _home(definition: Definition) -> str:
     """A name for the partitioning: the key if it is the same for all leaves."""
     keys = set(definition.keys.values())
     return json.dumps(sorted(keys) if len(keys) == 1 else sorted(definition.keys.items())) if any(keys) else ""
+
+
+def _shown(definition: Definition, part: Part) -> str:
+    """The part for people; what the environment put into the expression stays out of sight."""
+    return definition.text.shown if definition.text.hidden else to_text(_expression(part))
 
 
 def _expression(part: Part | Use) -> EventExpression:
