@@ -46,7 +46,7 @@ def _simple(
         case TemporalEvent():
             return _temporal(findings, name, event)
         case RaisedEvent():
-            columns = declared_columns(findings, event.raised, f"event '{name}'")
+            columns = declared_columns(findings, event.raised, f"event '{name}'", "attribute")
             return CheckedEvent(name, "raised", event, columns=columns, leaves=(name,))
 
 

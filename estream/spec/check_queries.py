@@ -10,7 +10,6 @@ from estream.spec.expression import Expression
 from estream.spec.findings import Findings, in_order, spelling
 from estream.spec.model import Modify, Query
 from estream.spec.sql import Relation, infer, table_names
-from estream.spec.suggest import did_you_mean
 from estream.spec.type_check import Scope
 from estream.spec.types import DOUBLE, DataType
 from estream.text import Text
@@ -33,8 +32,8 @@ def check_queries(findings: Findings) -> None:
     named = {str(name): (name, query) for name, query in findings.ceq.queries.items()}
     order, cycles = in_order({name: _needs(query) for name, (_, query) in named.items()})
     for cycle in cycles:
-        name, _ = named[cycle[0]]
-        findings.say(name, f"query '{name}' reads itself: {' reads '.join(cycle)}")
+        first, _ = named[cycle[0]]
+        findings.say(first, f"query '{first}' reads itself: {' reads '.join(cycle)}")
         findings.used.update(cycle)
         findings.broken.update(("queries", member) for member in cycle)
     for name in order:
@@ -158,16 +157,17 @@ def _time(findings: Findings, name: Text, query: Query, output: _Output, subject
         if time is None:
             # What it reads may be wrong itself: then its time column is not known.
             if inherited:
-                _no_time(findings, query.sql or name, subject, inherited[0], columns)
+                _no_time(findings, name, query, inherited[0], columns)
             return None
     if time is not None and columns[time].is_known and columns[time].name != "timestamp":
         place = query.time or query.sql or name
-        findings.say(place, f"{subject}: its time column '{time}' is {columns[time]}; it must be timestamp")
+        findings.say(place, f"{subject}: its time column '{time}' is {columns[time]}; it must be timestamp", 0)
     return time
 
 
-def _no_time(findings: Findings, place: Text, subject: str, wanted: str, columns: Columns) -> None:
-    times = [name for name, kind in columns.items() if kind.name == "timestamp"]
-    way = f"add 'time: {times[0]}'" if times else f"select '{wanted}', or window.end AS {wanted}"
-    message = f"{subject}: its output has no time column '{wanted}'; it has {', '.join(columns)}; {way}"
-    findings.say(place, message, hint=did_you_mean(wanted, columns))
+def _no_time(findings: Findings, name: Text, query: Query, wanted: str, columns: Columns) -> None:
+    times = [column for column, kind in columns.items() if kind.name == "timestamp"]
+    way = f"select '{wanted}', or window.end AS {wanted}" if query.sql else f"add '{wanted}: last({wanted})' to select"
+    way = f"add 'time: {times[0]}'" if times else way
+    message = f"query '{name}': its output has no time column '{wanted}'; it has {', '.join(columns)}; {way}"
+    findings.say(query.sql or name, message, 0)

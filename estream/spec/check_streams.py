@@ -48,18 +48,18 @@ def check_clashes(findings: Findings) -> None:
             findings.say(name, f"{kind} '{name}' has the name of {owner}; SQL cannot tell them apart, rename one")
 
 
-def declared_columns(findings: Findings, written: Mapping[Text, Text], subject: str) -> dict[str, DataType]:
+def declared_columns(
+    findings: Findings, written: Mapping[Text, Text], subject: str, word: str = "column"
+) -> dict[str, DataType]:
     """The columns of a schema; a type that is none is told and taken as unknown."""
     columns: dict[str, DataType] = {}
     for name, kind in written.items():
         if (twin := spelling(name, columns)) is not None:
-            findings.say(
-                name, f"{subject}: columns '{twin}' and '{name}' differ in case only; Spark takes them for one"
-            )
+            findings.say(name, f"{subject}: {word}s '{twin}' and '{name}' differ in case only; rename one")
         try:
             columns[str(name)] = parse_type(kind)
         except ValueError as error:
-            findings.say(kind, f"{subject}: column '{name}': {error}")
+            findings.say(kind, f"{subject}: {word} '{name}': {error}")
             columns[str(name)] = UNKNOWN
     return columns
 

@@ -9,6 +9,8 @@ from estream.text import Text
 def check_unused(findings: Findings) -> None:
     """Streams, tables and queries that no query or event reads; events that no event, rule or channel gets."""
     ceq = findings.ceq
+    if findings.errors() or findings.broken:
+        return  # What reads the part may be what is wrong.
     if ceq.queries or ceq.events:
         for kind, parts in (("stream", ceq.streams), ("table", ceq.tables)):
             for name in parts:

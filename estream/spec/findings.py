@@ -53,7 +53,7 @@ class Findings:
             self.say(name, f"{subject}: {what} names table '{name}'; it needs a stream or a query")
         elif not self.is_broken(("streams", "queries", "tables"), name):
             known = [known for known in self.relations if known not in tables]
-            there = f"there are {', '.join(known)}" if known else "the file has none"
+            there = f"the file has {', '.join(known) or 'none'}"
             self.say(name, f"{subject}: unknown stream or query '{name}'; {there}", hint=did_you_mean(name, known))
         return Relation(None)
 

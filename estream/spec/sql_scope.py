@@ -144,7 +144,7 @@ class Scopes:
             return ctes[name.lower()]
         if name.lower() not in self.tables:
             known = [written for written, _ in self.tables.values()]
-            there = f"there are {', '.join(known)}" if known else "the file has no streams"
+            there = f"the file has {', '.join(known)}" if known else "the file has no streams"
             self._say(f"unknown stream, query or table {name!r}; {there}", node, len(name), did_you_mean(name, known))
             return Relation(None)
         written, relation = self.tables[name.lower()]
@@ -189,6 +189,8 @@ class Scopes:
     ) -> dict[str, DataType] | None:
         if item.is_star:
             return self._star(item, frame)
+        if isinstance(item, exp.QueryTransform):
+            return None
         self._resolve(item, frame, ctes)
         if isinstance(item, exp.Aliases):
             return {name.name: UNKNOWN for name in item.expressions}

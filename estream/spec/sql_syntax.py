@@ -83,8 +83,9 @@ def refusals(sql: Text, tree: exp.Query) -> list[Problem]:
         refused = _REFUSED_CLAUSES.get(type(node))
         if refused is not None:
             what, _, advice = refused.partition(": ")
-            problems.append(sql.problem(f"{what} cannot be used here: {advice}", offset_of(node)))
-        elif isinstance(node, exp.Func):
+            place = _keyword(sql, what, offset_of(node))
+            problems.append(sql.problem(f"{what} cannot be used here: {advice}", place))
+        elif isinstance(node, exp.Func) and not isinstance(node.parent, exp.Table):
             problems += _function_problems(sql, node)
     return problems
 
@@ -93,6 +94,12 @@ def offset_of(node: exp.Expr) -> int | None:
     """Where a node begins in the SQL, by the first of its parts that knows."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return min(starts) if starts else None
+
+
+def _keyword(sql: str, clause: str, offset: int | None) -> int | None:
+    """Where a clause's own word stands, before its first part."""
+    found = sql.upper().rfind(clause.split()[0], 0, offset)
+    return found if found >= 0 and clause.isupper() else offset
 
 
 def function_name(sql: str, node: exp.Func) -> str:
@@ -152,7 +159,7 @@ def _check_tokens(sql: Text, found: list[Token]) -> None:
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
         if depth > DEEPEST:
             raise EStreamError([sql.problem(f"the SQL is nested more than {DEEPEST} deep", token.start)])
-        dangling = token.token_type in (TokenType.COMMA, TokenType.GROUP_BY)
+        dangling = token.token_type in (TokenType.SELECT, TokenType.COMMA, TokenType.GROUP_BY)
         if dangling and (following is None or following.token_type in _CLOSING):
             message = f"nothing stands after {token.text!r}"
             raise EStreamError([sql.problem(message, token.start, len(token.text))])

@@ -77,8 +77,15 @@ VALUES: dict[str, Sequence[Any]] = {
     "u": ("abc", None, "", "a", "B", "zz", "ab"),
     "p": (True, False, None),
     "q": (True, None, False, False, True),
-    "t": (None, *map(moment, ("1970-01-01", "2024-02-29T23:59:59.999999", "1969-12-31T23:59:59.5", "2026-01-31T12:34:56"))),
-    "w": (*map(moment, ("2024-03-01", "1970-01-01", "1900-01-01T00:00:00.000001")), None, moment("2100-12-31T01:02:03")),
+    "t": (
+        None,
+        *map(moment, ("1970-01-01", "2024-02-29T23:59:59.999999", "1969-12-31T23:59:59.5", "2026-01-31T12:34:56")),
+    ),
+    "w": (
+        *map(moment, ("2024-03-01", "1970-01-01", "1900-01-01T00:00:00.000001")),
+        None,
+        moment("2100-12-31T01:02:03"),
+    ),
     "d": (date(1970, 1, 1), None, date(2024, 2, 29), date(1969, 12, 31), date(2000, 3, 1), date(1900, 12, 31)),
     "e": (date(2024, 3, 1), date(1970, 1, 1), None, date(2023, 1, 1)),
 }
@@ -87,12 +94,14 @@ ROWS = 120
 LOGIC = """
 p and q | p or q | not p | p and q or not p | p = q | p <> q | p <=> q | p is null | p is not null | p is true
 p is not true | p is false | p is not false | p and null | p or null | not null | null = null | null <=> null | p < q
-case when p then 1 end | case when p then 1 when q then 2 else 3 end | case i when 0 then 'zero' when 1 then 'one' end = 'one'
+case when p then 1 end | case when p then 1 when q then 2 else 3 end
+case i when 0 then 'zero' when 1 then 'one' end = 'one'
 if(p, i, j) | if(p, i, x) | coalesce(p, q) | p in (q, true) | p in (false, null) | (i > 0) = (j > 0) | !p | true | false
 """
 NUMBERS = """
 i + j | i - j | i * j | i / j | i % j | -i | l + m | l - m | l * m | l / m | l % m | -l | a + a | h * h | a - h | a * i
-i + l | i + x | i * 2 | l * 2 | i + 1L | x + y | x - y | x * y | x / y | x % y | -x | f + f | f * x | f + i | f + l | f / 2
+i + l | i + x | i * 2 | l * 2 | i + 1L | x + y | x - y | x * y | x / y | x % y | -x | f + f | f * x | f + i | f + l
+f / 2
 f % 2.5 | x % 2 | i % 0 | i / 0 | x / 0 | 7 % i | -7 % i | c + 1 | c * c | c / i | -c | a % 3 | h % a | 1e3 + i
 abs(i) | abs(l) | abs(a) | abs(x) | abs(c) | sign(x) | sign(i) | floor(x) | ceil(x) | floor(i) | floor(c) | ceil(f)
 sqrt(x) | sqrt(i) | exp(x / 1e10) | ln(x) | log10(x) | ln(l) | power(x, y) | power(i, 2) | power(x, 0.5) | power(1, y)
@@ -103,40 +112,55 @@ coalesce(i, l, 5) | coalesce(x, 0) | nullif(i, 0) | nvl(x, y) | ifnull(l, i) | g
 COMPARISONS = """
 i = j | i <> j | i < j | i <= j | i > j | i >= j | i <=> j | x = y | x <> y | x < y | x <= y | x > y | x >= y | x <=> y
 x = x | x < x | f = x | f > 1 | i = l | i < x | l > 2147483647 | c > 1 | c = 1.25 | c in (1.25, 0) | a = 127 | a < h
-i between 0 and 5 | i not between j and 5 | x between -1 and y | i in (0, 1, null) | i not in (0, 1) | x in (0, y) | i in (j, l)
+i between 0 and 5 | i not between j and 5 | x between -1 and y | i in (0, 1, null) | i not in (0, 1) | x in (0, y)
+i in (j, l)
 i = null | i <=> null | i is null | x is null | l = 9223372036854775807 | l = -9223372036854775808 | i = 1.0 | 2.5 > i
 """
 CASTS = """
 cast(i as bigint) | cast(l as int) | cast(l as smallint) | cast(l as tinyint) | cast(i as double) | cast(l as double)
 cast(x as int) | cast(x as bigint) | cast(y as bigint) | cast(y as int) | cast(x as tinyint) | cast(y as smallint)
 cast(x as float) | cast(f as double) | cast(f as int) | cast(x as boolean) | cast(i as boolean) | cast(p as int)
-cast(p as double) | cast(t as bigint) | cast(t as double) | cast(t as date) | cast(d as timestamp) | cast(i as timestamp)
+cast(p as double) | cast(t as bigint) | cast(t as double) | cast(t as date) | cast(d as timestamp)
+cast(i as timestamp)
 cast(i as string) | cast(l as string) | cast(p as string) | cast(s as int) | cast(s as bigint) | cast(s as double)
 cast(u as string) | cast(c as int) | cast(c as double) | i::bigint | x::int % 7 | cast(null as int) | cast(l as float)
 """
 TEXTS = """
-s = u | s <> u | s < u | s <= u | s > u | s >= u | s <=> u | s = 'abc' | s in ('abc', 'b', u) | s not in ('abc') | s is null
-s between 'a' and 'b' | s like 'a%' | s like '%c' | s like 'a_c' | s not like '%b%' | s like 'a!%c' escape '!' | s like '%'
-s like 'x\\\\_y' | s like '' | upper(s) | lower(s) | length(s) | trim(s) | ltrim(s) | rtrim(s) | substring(s, 2) | substring(s, 1, 2)
-substring(s, -2) | substring(s, -2, 1) | substring(s, 0, 2) | substring(s, -9, 8) | substring(s, i % 5, 2) | concat(s, u) | concat(s, '-', u)
-startswith(s, 'a') | startswith(s, u) | endswith(s, 'c') | contains(s, 'b') | contains(s, u) | coalesce(s, u) | coalesce(s, u, 'none')
-if(p, s, u) | if(p, s, null) | nullif(s, 'abc') | greatest(s, u) | least(s, u) | upper(s) = upper(u) | length(concat(s, u)) > 3
-case when s = 'abc' then u else s end = 'a' | if(p, s, u) = 'abc' | coalesce(s, 'b') <> 'b' | startswith('abc', u) | concat('a', 'b')
+s = u | s <> u | s < u | s <= u | s > u | s >= u | s <=> u | s = 'abc' | s in ('abc', 'b', u) | s not in ('abc')
+s is null
+s between 'a' and 'b' | s like 'a%' | s like '%c' | s like 'a_c' | s not like '%b%' | s like 'a!%c' escape '!'
+s like '%'
+s like 'x\\\\_y' | s like '' | upper(s) | lower(s) | length(s) | trim(s) | ltrim(s) | rtrim(s) | substring(s, 2)
+substring(s, 1, 2)
+substring(s, -2) | substring(s, -2, 1) | substring(s, 0, 2) | substring(s, -9, 8) | substring(s, i % 5, 2)
+concat(s, u) | concat(s, '-', u)
+startswith(s, 'a') | startswith(s, u) | endswith(s, 'c') | contains(s, 'b') | contains(s, u) | coalesce(s, u)
+coalesce(s, u, 'none')
+if(p, s, u) | if(p, s, null) | nullif(s, 'abc') | greatest(s, u) | least(s, u) | upper(s) = upper(u)
+length(concat(s, u)) > 3
+case when s = 'abc' then u else s end = 'a' | if(p, s, u) = 'abc' | coalesce(s, 'b') <> 'b' | startswith('abc', u)
+concat('a', 'b')
 """
 TIMES = """
-t = w | t <> w | t < w | t <= w | t > w | t <=> w | t - w | w - t | t + interval 10 minutes | w - interval '1 2:03:04' day to second
-interval 1 hour + t | t - w > interval 1 day | t - w <= interval '0' second | -(t - w) | (t - w) + interval 1 week | (t - w) = (w - t)
-interval 1 hour 30 minutes = interval 90 minutes | t > timestamp '2000-01-01 00:00:00' | t > '2000-01-01' | t between w and '2030-01-01'
-t in (w, timestamp '1970-01-01 00:00:00') | d = e | d < e | d > date '1999-12-31' | d > '1999-12-31' | d < t | d - e | t - d | d in (e)
-year(t) | month(t) | day(t) | dayofweek(t) | hour(t) | minute(t) | second(t) | year(d) | month(d) | day(d) | dayofweek(d) | hour(d)
-year(w) | month(w) | day(w) | hour(w) | second(w) | unix_seconds(t) | unix_millis(t) | unix_micros(t) | unix_seconds(w) | unix_millis(w)
-greatest(t, w) | least(d, e) | coalesce(t, w) | if(p, t, w) | if(p, t, d) | coalesce(d, e) | timestamp '2024-01-01 00:00:00+02:00' | date '2024-01-01'
-unix_micros(t) / 1000 | nullif(t, w) | greatest(t - w, w - t) | t is null | date '2024-01-01' = e | interval '5' millisecond
+t = w | t <> w | t < w | t <= w | t > w | t <=> w | t - w | w - t | t + interval 10 minutes
+w - interval '1 2:03:04' day to second
+interval 1 hour + t | t - w > interval 1 day | t - w <= interval '0' second | -(t - w) | (t - w) + interval 1 week
+(t - w) = (w - t)
+interval 1 hour 30 minutes = interval 90 minutes | t > timestamp '2000-01-01 00:00:00' | t > '2000-01-01'
+t between w and '2030-01-01'
+t in (w, timestamp '1970-01-01 00:00:00') | d = e | d < e | d > date '1999-12-31' | d > '1999-12-31' | d < t | d - e
+t - d | d in (e)
+year(t) | month(t) | day(t) | dayofweek(t) | hour(t) | minute(t) | second(t) | year(d) | month(d) | day(d)
+dayofweek(d) | hour(d)
+year(w) | month(w) | day(w) | hour(w) | second(w) | unix_seconds(t) | unix_millis(t) | unix_micros(t)
+unix_seconds(w) | unix_millis(w)
+greatest(t, w) | least(d, e) | coalesce(t, w) | if(p, t, w) | if(p, t, d) | coalesce(d, e)
+timestamp '2024-01-01 00:00:00+02:00' | date '2024-01-01'
+unix_micros(t) / 1000 | nullif(t, w) | greatest(t - w, w - t) | t is null | date '2024-01-01' = e
+interval '5' millisecond
 """
-EXPRESSIONS = [
-    text.strip() for part in (LOGIC, NUMBERS, COMPARISONS, CASTS, TEXTS, TIMES) for text in part.replace("\n", "|").split("|")
-    if text.strip()
-]  # fmt: skip
+PARTS = (LOGIC, NUMBERS, COMPARISONS, CASTS, TEXTS, TIMES)
+EXPRESSIONS = [text.strip() for part in PARTS for text in part.replace("\n", "|").split("|") if text.strip()]
 
 
 def rows() -> pa.Table:
@@ -227,7 +251,9 @@ def scalars(name: str, codes: Codes) -> list[tuple[Any, bool]]:
     """A column as the kernel sees it: values with null flags, garbage under the nulls."""
     kind = COLUMNS[name].name
     if kind == "string":
-        return [(np.int64(codes[value] if value is not None else 99), value is None) for value in TABLE[name].to_pylist()]
+        return [
+            (np.int64(codes[value] if value is not None else 99), value is None) for value in TABLE[name].to_pylist()
+        ]
     if kind == "decimal":
         return [(float(value or 0), value is None) for value in TABLE[name].to_pylist()]
     array = TABLE[name].combine_chunks()
