@@ -32,7 +32,7 @@ class Texts:
         encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
         known = np.array([self.code(str(value)) for value in encoded.dictionary.to_pylist()] or [0], dtype=np.int64)
         indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        return known[indices]
+        return np.asarray(known[indices], dtype=np.int64)
 
 
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:

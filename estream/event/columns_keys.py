@@ -26,7 +26,9 @@ def place_of(table: Words, prefixes: Words, values: Words, prefix: int, value: i
 
 
 @compiled
-def enter(table: Words, prefixes: Words, values: Words, used: int, keys: tuple[Words, Words], out: Words, at: int) -> tuple[int, int]:
+def enter(
+    table: Words, prefixes: Words, values: Words, used: int, keys: tuple[Words, Words], out: Words, at: int
+) -> tuple[int, int]:
     """Number the keys from `at` on until the table is half full; gives (numbers used, where it stopped).
 
     A negative prefix is no key: its number is the prefix.
@@ -62,6 +64,8 @@ class KeyTable:
 
     def __init__(self) -> None:
         self.used = 0
+        self.prefixes: Words = np.empty(0, dtype=np.int64)
+        self.values: Words = np.empty(0, dtype=np.int64)
         self._resize(LEAST_SIZE)
 
     def _resize(self, size: int) -> None:

@@ -27,10 +27,10 @@ def order_of(times: Words) -> int:
 def before(one: int, other: int, first: Words, second: Words, third: Words) -> bool:
     """The order by three columns."""
     if first[one] != first[other]:
-        return first[one] < first[other]
+        return bool(first[one] < first[other])
     if second[one] != second[other]:
-        return second[one] < second[other]
-    return third[one] < third[other]
+        return bool(second[one] < second[other])
+    return bool(third[one] < third[other])
 
 
 @compiled

@@ -9,16 +9,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
+from numba.core import config as numba_config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-COMPILED_SOURCES = ("memory.py", "words.py", "masks.py", "kernel*.py", "columns*.py")
+COMPILED_SOURCES = (
+    "memory.py",
+    "words.py",
+    "mask*.py",
+    "kernel*.py",
+    "columns*.py",
+    "detections.py",
+    "identity.py",
+    "sweep.py",
+)
 
 
 def cache_directory() -> Path:
@@ -40,11 +50,19 @@ def kernel_cache() -> Path:
     return cache_directory() / f"kernel-{digest.hexdigest()[:16]}"
 
 
-def compiled(function: Function) -> Function:
-    """Compile with numba at the first call, or load what an earlier process compiled."""
+@contextmanager
+def kept_on_disk() -> Iterator[None]:
+    """Let numba keep what is declared inside in EStream's own cache; elsewhere its setting stays as it was."""
+    config: Any = numba_config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(kernel_cache())
     try:
-        return cast(Function, numba.njit(cache=True, error_model="numpy")(function))
+        yield
     finally:
         config.CACHE_DIR = before
+
+
+def compiled(function: Function) -> Function:
+    """Compile with numba at the first call, or load what an earlier process compiled."""
+    with kept_on_disk():
+        return cast(Function, numba.njit(cache=True, error_model="numpy")(function))

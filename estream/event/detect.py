@@ -79,7 +79,11 @@ def _run(
     partitions.temporal_next[partitions.temporal_next != UNBORN] = 0
     leaves = {node.source: node.number for node in group.temporals}
     fed = np.array(
-        [(leaves[graph.events[state.rows.event[row]]], row) for row in temporal if graph.events[state.rows.event[row]] in leaves],
+        [
+            (leaves[graph.events[state.rows.event[row]]], row)
+            for row in temporal
+            if graph.events[state.rows.event[row]] in leaves
+        ],
         dtype=np.int64,
     ).reshape(-1, 2)
     memory.point(words.TEMPORAL, fed)

@@ -16,6 +16,7 @@ from estream.event.rows import Rows
 from estream.event.words import OUT, POOL, SPANS
 from estream.plan.model import Node, Subscription
 
+
 @compiled
 def count_rows(m: int, found: Words, offsets: Words) -> None:
     """Where the constituents of each found occurrence begin."""
@@ -43,10 +44,7 @@ def spread(m: int, found: Words, offsets: Words, name: int, event_names: Words, 
 def gather(graph: Graph, memory: Memory, rows: Rows, found: Words) -> pa.Table:
     """The detections among what the kernel found, as a table of `detection_schema`."""
     nodes, occurrences = found[0::2], found[1::2]
-    tables = [
-        _table(graph, memory, rows, one, occurrences[nodes == one.node])
-        for one in graph.subscriptions
-    ]
+    tables = [_table(graph, memory, rows, one, occurrences[nodes == one.node]) for one in graph.subscriptions]
     return pa.concat_tables(tables) if tables else pa.table({})
 
 

@@ -187,7 +187,7 @@ def _node_table(
 def _conjunct_table(nodes: Sequence[Node]) -> Words:
     """Kind, the operand whose occurrence is asked (of kind 2 the one that is not the initiator's), and the number."""
     asked = chain.from_iterable(node.conjuncts for node in nodes)
-    rows = [
+    rows: list[tuple[int, int, int]] = [
         (conjunct.kind, 0 if conjunct.kind == 3 else conjunct.operands[-1], number)
         for number, conjunct in enumerate(asked)
     ]

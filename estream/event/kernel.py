@@ -32,6 +32,7 @@ from estream.event.kernel_occurrence import (
 from estream.event.kernel_roles import MIDDLE, TERMINATOR, meet
 from estream.event.memory import peek, poke, push
 from estream.event.words import (
+    A_STAR,
     ABSENT,
     ACTIVE,
     AND,
@@ -79,7 +80,6 @@ from estream.event.words import (
     USED,
     WITHIN,
     A,
-    A_STAR,
     P,
 )
 
@@ -141,7 +141,7 @@ def install(m: int, node: int, key: int, cell: int, now: int) -> None:
         if now - start > field(m, node, WITHIN):
             continue
         append(m, cell, occurrence, start, now)
-        if operator == P or operator == PLUS or operator == ABSENT:
+        if operator in (P, PLUS, ABSENT):
             expect(m, key, now + field(m, node, DURATION))
 
 
@@ -240,7 +240,7 @@ def count_up(m: int, node: int, cell: int, now: int) -> None:
         if waiting < field(m, node, COUNT):
             continue
         signal_list(m, node, cell, now)
-        if context == CHRONICLE or context == CUMULATIVE:
+        if context in (CHRONICLE, CUMULATIVE):
             clear(m, cell)
             waiting = 0
         else:
@@ -279,13 +279,13 @@ def visit(m: int, node: int, key: int, now: int) -> None:
     else:
         if field(m, node, WITHIN) < FOREVER:
             drop_expired(m, cell, now - field(m, node, WITHIN))
-        if operator == NOT or operator == A or operator == ABSENT:
+        if operator in (NOT, A, ABSENT):
             act(m, node, MIDDLE, 1, cell, now)
         elif operator == A_STAR:
             record(m, node, cell, now)
         elif operator == P:
             tick(m, node, cell, now)
-        if operator == PLUS or operator == ABSENT:
+        if operator in (PLUS, ABSENT):
             expire(m, node, cell, now)
         else:
             act(m, node, TERMINATOR, field(m, node, OPERAND_COUNT) - 1, cell, now)

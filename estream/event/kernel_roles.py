@@ -14,6 +14,7 @@ from estream.event.kernel_lists import item_field, unlink
 from estream.event.kernel_occurrence import append_rows, end_of, field, signal_parts, start_of, touches
 from estream.event.memory import peek, poke, push
 from estream.event.words import (
+    A_STAR,
     ABSENT,
     AND,
     CONTEXT,
@@ -38,7 +39,6 @@ from estream.event.words import (
     USED,
     WITHIN,
     A,
-    A_STAR,
     P,
 )
 

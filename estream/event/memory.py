@@ -8,7 +8,7 @@ back (`grow`) and goes on with the longer one.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,45 +25,60 @@ LEAST_CAPACITY = 1024
 _WORD = ir.IntType(64)
 
 
-def _pointer(builder: Any, address: Any, index: Any) -> Any:
-    base = builder.inttoptr(address, _WORD.as_pointer())
-    return builder.gep(base, [index])
+if TYPE_CHECKING:
 
+    def peek(address: int, index: int) -> int:
+        """The word number `index` at `address`."""
 
-@intrinsic
-def peek(typing_context: Any, address: Any, index: Any) -> Any:
-    """The word number `index` at `address`."""
+    def peek_double(address: int, index: int) -> float:
+        """The word number `index` at `address`, read as a double."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(builder, arguments[0], arguments[1]))
+    def poke(address: int, index: int, value: int) -> None:
+        """Set the word number `index` at `address`."""
 
-    return types.int64(types.int64, types.int64), generate
+    def call(function: int, first: int, second: int, third: int) -> int:
+        """Call the C function at address `function` with three words; its result is a word.
 
+        By address and not as a numba function: the kernel is then the same, and compiled once, for every graph.
+        """
 
-@intrinsic
-def poke(typing_context: Any, address: Any, index: Any, value: Any) -> Any:
-    """Set the word number `index` at `address`."""
+else:
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _pointer(builder, arguments[0], arguments[1]))
-        return context.get_dummy_value()
+    def _pointer(builder: Any, address: Any, index: Any) -> Any:
+        base = builder.inttoptr(address, _WORD.as_pointer())
+        return builder.gep(base, [index])
 
-    return types.void(types.int64, types.int64, types.int64), generate
+    @intrinsic
+    def peek(typing_context: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.load(_pointer(builder, arguments[0], arguments[1]))
 
+        return types.int64(types.int64, types.int64), generate
 
-@intrinsic
-def call(typing_context: Any, function: Any, first: Any, second: Any, third: Any) -> Any:
-    """Call the C function at address `function` with three words; its result is a word.
+    @intrinsic
+    def peek_double(typing_context: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            base = builder.inttoptr(arguments[0], ir.DoubleType().as_pointer())
+            return builder.load(builder.gep(base, [arguments[1]]))
 
-    By address and not as a numba function: the kernel is then the same, and compiled once, for every graph.
-    """
+        return types.float64(types.int64, types.int64), generate
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(_WORD, [_WORD, _WORD, _WORD])
-        pointer = builder.inttoptr(arguments[0], kind.as_pointer())
-        return builder.call(pointer, list(arguments[1:]))
+    @intrinsic
+    def poke(typing_context: Any, address: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            builder.store(arguments[2], _pointer(builder, arguments[0], arguments[1]))
+            return context.get_dummy_value()
 
-    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+        return types.void(types.int64, types.int64, types.int64), generate
+
+    @intrinsic
+    def call(typing_context: Any, function: Any, first: Any, second: Any, third: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = ir.FunctionType(_WORD, [_WORD, _WORD, _WORD])
+            pointer = builder.inttoptr(arguments[0], kind.as_pointer())
+            return builder.call(pointer, list(arguments[1:]))
+
+        return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
 @compiled

@@ -55,7 +55,7 @@ def release(graph: Graph, state: State, batch: pa.Table, watermark: int) -> Rele
 
 
 def _words(rows: pa.Table, name: str) -> Words:
-    return one_chunk(rows.column(name)).to_numpy()
+    return np.asarray(one_chunk(rows.column(name)).to_numpy(), dtype=np.int64)
 
 
 def _with_time(state: State, batch: pa.Table) -> pa.Table:

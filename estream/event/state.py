@@ -100,7 +100,7 @@ class State:
 def begin(graph: Graph) -> State:
     """The state of a graph that has seen nothing."""
     memory, texts = Memory(), Texts()
-    masks = compile_masks(graph, texts)
+    masks = compile_masks(graph)
     rows = Rows(graph, texts, masks.columns)
     memory.header[words.FREE_ITEM] = NONE
     memory.header[words.ASK] = masks.address
@@ -110,6 +110,7 @@ def begin(graph: Graph) -> State:
         (words.PARENTS, graph.parents),
         (words.CONJUNCTS, graph.conjunct_table),
         (words.EVENT_RANK, graph.event_rank),
+        (words.CONSTANTS, np.array([texts.code(text) for text in masks.texts] or [0], dtype=np.int64)),
         (words.BUFFERS, np.zeros(2 * len(graph.nodes) + 2, dtype=np.int64)),
     ):
         memory.point(word, array)

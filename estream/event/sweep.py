@@ -123,7 +123,9 @@ def sweep(graph: Graph, state: State, now: bool = False) -> None:
     live_rows = np.zeros(state.rows.count, dtype=np.bool_)
     live_composites = np.zeros(len(memory.used(POOL)) // POOL_WORDS, dtype=np.bool_)
     for cells, count, one in listed:
-        drop_useless(memory.address, cells, count, withins_of(graph, one.group.number, one.group.slots), state.watermark)
+        drop_useless(
+            memory.address, cells, count, withins_of(graph, one.group.number, one.group.slots), state.watermark
+        )
         mark(memory.address, cells, count, live_rows, live_composites)
     kept = np.flatnonzero(live_rows)
     numbers = np.empty(len(live_rows), dtype=np.int64)

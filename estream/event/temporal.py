@@ -35,7 +35,7 @@ def instants(temporal: Temporal, first: int | None, since: int, limit: int) -> I
 
 
 def _cron(text: str, timezone: str, begin: int, limit: int) -> Iterator[int]:
-    from croniter import croniter  # noqa: PLC0415  (slow to import, and few graphs need it)
+    from croniter import croniter
 
     start = (EPOCH + (begin - 1) * MICROSECOND).astimezone(ZoneInfo(timezone))
     for moment in croniter(text, start, ret_type=datetime):
@@ -56,6 +56,8 @@ def temporal_rows(graph: Graph, state: State, since: int, limit: int) -> Words:
     if not found:
         return np.empty(0, dtype=np.int64)
     times, codes = np.array(found, dtype=np.int64).T
-    nothing = pa.table([pa.nulls(len(found), kind) for kind in state.rows.attributes.types], schema=state.rows.attributes)
+    nothing = pa.table(
+        [pa.nulls(len(found), kind) for kind in state.rows.attributes.types], schema=state.rows.attributes
+    )
     first = state.rows.append(codes, times, np.zeros(len(found), dtype=np.int64), nothing)
     return np.arange(first, first + len(found))

@@ -42,8 +42,9 @@ windows of P* detections. ASKED: rows a mask is asked of. ACTIVE: nodes to visit
     TEMPORAL_COUNT,
     TEMPORAL_NEXT,
     LAST_TICK,
+    CONSTANTS,
     HEADER_WORDS,
-) = range(27, 27 + 27)
+) = range(27, 27 + 28)
 
 ITEM_WORDS = 4
 ITEM_NEXT, ITEM_OCCURRENCE, ITEM_START, ITEM_END = range(ITEM_WORDS)
@@ -76,7 +77,23 @@ NODE_WORDS = 15
 CONJUNCT_WORDS = 3
 CONJUNCT_KIND, CONJUNCT_OPERAND, CONJUNCT_NUMBER = range(CONJUNCT_WORDS)
 
-OPERATORS = ("leaf", "temporal", "relay", "pattern", "or", "and", ";", "not", "A", "A*", "P", "P*", "+", "absent", "times")
+OPERATORS = (
+    "leaf",
+    "temporal",
+    "relay",
+    "pattern",
+    "or",
+    "and",
+    ";",
+    "not",
+    "A",
+    "A*",
+    "P",
+    "P*",
+    "+",
+    "absent",
+    "times",
+)
 LEAF, TEMPORAL_LEAF, RELAY, PATTERN, OR, AND, SEQUENCE, NOT, A, A_STAR, P, P_STAR, PLUS, ABSENT, TIMES = range(15)
 INPUTS = (LEAF, TEMPORAL_LEAF, RELAY, PATTERN)
 TIMED = (P, PLUS, ABSENT)
