@@ -2,9 +2,9 @@
 
 Every value travels with its null flag. A function takes `x, x_null` for each attribute and aggregate, and one code for
 each constant text, and gives `(value, is_null)`. A null's value is zero and a null truth value is False, so that a mask
-holds exactly when the first of the two is true. Types: integers, `float` and `double` by their widths, booleans, dates
-as int32 days, timestamps and intervals as int64 microseconds, text as an int64 code that the caller gives: equal texts
-have equal codes, different ones different codes.
+holds exactly when the first of the two is true. Types: integers, `float` and `double` by their widths, decimals as
+`double`, booleans, dates as int32 days, timestamps and intervals as int64 microseconds, text as an int64 code that the
+caller gives: equal texts have equal codes, different ones different codes.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ _CONSTRUCTORS = {
     "bigint": "np.int64",
     "float": "np.float32",
     "double": "np.float64",
+    "decimal": "np.float64",
     "boolean": "bool",
     "date": "np.int32",
     "timestamp": "np.int64",
@@ -71,7 +72,7 @@ def compare(name: str, kind: DataType, left: str, right: str) -> str:
     """A comparison of two values that are not null."""
     if name in (">", ">="):
         name, left, right = name.replace(">", "<"), right, left
-    return (_REAL if kind.name in ("float", "double") else _EXACT)[name].format(left, right)
+    return (_REAL if kind.name in ("float", "double", "decimal") else _EXACT)[name].format(left, right)
 
 
 def call(operation: Operation, operands: Sequence[str]) -> tuple[str, str | None]:
@@ -105,7 +106,7 @@ def _value(operation: Operation, operands: Sequence[str]) -> str:
 def _remainder(left: str, right: str, real: bool) -> str:
     """Java's remainder has the sign of the dividend, Python's that of the divisor."""
     if real:
-        return f"math.fmod({left}, {right})"
+        return f"np.fmod({left}, {right})"
     floored = f"({left} % {right})"
     shifted = f"{floored} - {right} if {floored} != 0 and ({floored} < 0) != ({left} < 0) else {floored}"
     return f"0 if {right} == -1 else {shifted}"
@@ -126,7 +127,7 @@ def _cast(source: str, target: str, value: str) -> str:
             return f"1 if {value} else 0"
         case (_, "boolean"):
             return f"{value} != 0"
-        case ("float" | "double", "tinyint" | "smallint" | "int" | "bigint"):
+        case ("float" | "double" | "decimal", "tinyint" | "smallint" | "int" | "bigint"):
             return _saturated(f"np.float64({value})", 63 if target == "bigint" else 31)
         case ("timestamp", "bigint"):
             return f"{value} // 1000000"

@@ -108,9 +108,12 @@ def _saturated(values: Any, bits: int) -> Any:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """Java's power of 1 to an infinite or NaN exponent is NaN, C's is 1."""
+    """Java's power of 1 to an infinite or NaN exponent is NaN, C's is 1.
+
+    `np.power` takes a constant exponent of 0.5 for the square root, which is NaN at minus infinity; this one does not.
+    """
     undefined = np.isnan(exponent) | ((np.abs(base) == 1) & np.isinf(exponent))
-    return np.where(undefined, np.nan, np.power(base, exponent))
+    return np.where(undefined, np.nan, np.float_power(base, exponent))
 
 
 def _round(operation: Operation, values: Any) -> Any:
