@@ -17,8 +17,8 @@ from estream.event import scalar_templates as templates
 from estream.spec.compilable import refusals
 from estream.spec.expression import Aggregate, Attribute, Expression, Literal, Operation, operands_of
 from estream.spec.expression_text import to_text
-from estream.spec.text import Text
 from estream.spec.types import BOOLEAN, DataType
+from estream.text import Text
 
 PREAMBLE = "import math\n\nimport numpy as np\n"
 """What the source expects in its module."""

@@ -13,9 +13,9 @@ from estream.spec.event_expression import Apply, EventExpression, Name, names, w
 from estream.spec.event_parser import parse_event
 from estream.spec.findings import Findings, in_order
 from estream.spec.model import CompositeEvent, PatternEvent, PrimitiveEvent, RaisedEvent, TemporalEvent
-from estream.spec.suggest import did_you_mean
 from estream.spec.type_check import Scope
 from estream.spec.types import BIGINT, TIMESTAMP, array_of
+from estream.suggest import did_you_mean
 from estream.text import Text
 
 
@@ -98,7 +98,7 @@ def _check_composites(findings: Findings, composite: Mapping[str, tuple[Text, Co
 def _composite(findings: Findings, name: Text, event: CompositeEvent, when: EventExpression) -> CheckedEvent | None:
     subject = f"event '{name}'"
     complete = _names_exist(findings, event.when, when, subject)
-    named = dict.fromkeys(leaf for part in names(when) for leaf in leaves_of(findings, part))
+    named = _leaves_below(findings, when)
     events = {leaf: findings.columns_of(leaf) for leaf in named}
     if not complete:
         events = {**dict.fromkeys(names(when)), **findings.any_event()}
@@ -133,6 +133,20 @@ def leaves_of(findings: Findings, name: str) -> tuple[str, ...]:
     """The leaf events behind a name: itself, or those a composite event's occurrences may contain."""
     event = findings.events.get(name)
     return event.leaves if event is not None else ()
+
+
+def _leaves_below(findings: Findings, when: EventExpression) -> list[str]:
+    """Every leaf event that stands in an expression or in those it names: what a mask may name."""
+    seen: dict[str, None] = {}
+    pending = list(reversed(names(when)))
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen[name] = None
+        event = findings.events.get(name)
+        pending += reversed(names(event.when) if event is not None and event.when is not None else ())
+    return [name for name in seen if name in findings.events and findings.events[name].when is None]
 
 
 def ticks_of(when: EventExpression | None) -> Columns:

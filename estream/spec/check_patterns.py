@@ -10,8 +10,8 @@ from estream.spec.expression import Aggregate, Expression, walk
 from estream.spec.findings import Findings
 from estream.spec.model import PatternEvent
 from estream.spec.regex import Regex, first, is_nullable, parse_pattern, predicates, trailing
-from estream.spec.suggest import did_you_mean
 from estream.spec.type_check import Scope
+from estream.suggest import did_you_mean
 from estream.text import Text
 
 _ANY = "."

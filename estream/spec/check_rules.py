@@ -23,9 +23,9 @@ from estream.spec.model import (
     SqlAction,
     WebhookAction,
 )
-from estream.spec.suggest import did_you_mean
 from estream.spec.type_check import Scope
 from estream.spec.types import DataType
+from estream.suggest import did_you_mean
 from estream.text import Text
 
 _PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")

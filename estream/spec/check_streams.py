@@ -8,9 +8,9 @@ from estream.spec.checked import CheckedQuery, Columns
 from estream.spec.findings import Findings, spelling
 from estream.spec.model import Stream
 from estream.spec.sql import Relation
-from estream.spec.suggest import did_you_mean
 from estream.spec.type_text import parse_type
 from estream.spec.types import UNKNOWN, DataType
+from estream.suggest import did_you_mean
 from estream.text import Text
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from estream.duration import parse_duration
 from estream.spec.findings import Findings
-from estream.spec.suggest import did_you_mean
+from estream.suggest import did_you_mean
 from estream.text import Text
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from estream.errors import Problem
 from estream.spec.expression import Aggregate, Expression, Literal, Operation, walk
 from estream.spec.expression_text import to_text
-from estream.spec.text import Text
+from estream.text import Text
 
 _BY_CODE = {"=", "<>", "<=>", "in", "is_null", "case", "coalesce", "and", "or", "not"}
 

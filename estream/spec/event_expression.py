@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from estream.spec.duration import format_duration
+from estream.duration import format_duration
 
 Span: TypeAlias = tuple[int, int]
 Operator: TypeAlias = Literal["or", "and", ";", "not", "A", "A*", "P", "P*", "+", "absent", "times"]

@@ -8,10 +8,10 @@ from typing import Any
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 from lark.visitors import Transformer_NonRecursive
 
+from estream.duration import duration
 from estream.errors import EStreamError, Problem
-from estream.spec.duration import duration
 from estream.spec.event_expression import Apply, EventExpression, Name, Operator, Span, depth
-from estream.spec.text import Text
+from estream.text import Text
 
 MAX_LENGTH = 10_000
 MAX_DEPTH = 100

@@ -12,7 +12,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from estream.errors import EStreamError, Problem
-from estream.spec.text import Text
+from estream.text import Text
 
 MAX_LENGTH = 10_000
 MAX_NESTING = 40

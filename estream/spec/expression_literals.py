@@ -7,7 +7,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
-from estream.spec.duration import MICROSECONDS
+from estream.duration import MICROSECONDS
 from estream.spec.expression import Literal, Span
 from estream.spec.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, TIMESTAMP
 

@@ -11,8 +11,6 @@ from estream.spec import expression_literals as literals
 from estream.spec.expression import Aggregate, Attribute, Expression, Literal, Operation, Span
 from estream.spec.expression_dialect import read_sql
 from estream.spec.functions import AGGREGATES, ALIASES, FUNCTIONS, NAMES, REWRITTEN
-from estream.spec.suggest import did_you_mean
-from estream.spec.text import Text
 from estream.spec.types import (
     BIGINT,
     BOOLEAN,
@@ -26,6 +24,8 @@ from estream.spec.types import (
     TIMESTAMP,
     TINYINT,
 )
+from estream.suggest import did_you_mean
+from estream.text import Text
 
 MAX_DEPTH = 100
 """Operations in operations: whoever walks the tree may recurse."""

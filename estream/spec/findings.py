@@ -12,8 +12,8 @@ from estream.spec.expression import Expression
 from estream.spec.expression_parser import parse_expression
 from estream.spec.model import Ceq
 from estream.spec.sql import Relation
-from estream.spec.suggest import did_you_mean
 from estream.spec.type_check import Scope, check_types, require_boolean
+from estream.suggest import did_you_mean
 from estream.text import Text
 
 

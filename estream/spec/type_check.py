@@ -15,10 +15,10 @@ from estream.errors import Problem
 from estream.spec.expression import Aggregate, Attribute, Expression, Literal, Operation, walk
 from estream.spec.expression_text import to_text
 from estream.spec.function_types import aggregate_type, call
-from estream.spec.suggest import did_you_mean
-from estream.spec.text import Text
 from estream.spec.type_rules import Mismatch, as_number, cast, castable, same_type
 from estream.spec.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, TIMESTAMP, UNKNOWN, DataType
+from estream.suggest import did_you_mean
+from estream.text import Text
 
 _COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"}
 _ORDERED = {"boolean", "string", "date", "timestamp", "interval", "void"}

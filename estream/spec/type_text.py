@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from estream.spec.suggest import did_you_mean
 from estream.spec.types import DataType
+from estream.suggest import did_you_mean
 
 _SIMPLE: Final = (
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "timestamp"),

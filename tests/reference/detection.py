@@ -22,7 +22,7 @@ from typing import Any
 
 from estream.spec.event_expression import Apply, EventExpression, Name
 from estream.spec.event_parser import parse_event
-from estream.spec.text import Text
+from estream.text import Text
 from tests.reference.masks import Conjuncts, place
 from tests.reference.occurrences import Occurrence, Primitive, canonical, of_row
 from tests.reference.operators import OPERATORS, Settings

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from estream.errors import EStreamError, Place
 from estream.spec.event_expression import Apply, EventExpression, Name, depth, names, to_text
 from estream.spec.event_parser import MAX_DEPTH, MAX_LENGTH, parse_event
-from estream.spec.text import Mark, Text
+from estream.text import Mark, Text
 
 A, B, C, D = (Name(name) for name in "ABCD")
 SECOND = 1_000_000

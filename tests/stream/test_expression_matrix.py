@@ -17,10 +17,10 @@ from estream.event.scalar import PREAMBLE, arguments_of, to_source
 from estream.spec.compilable import refusals
 from estream.spec.expression import Attribute, Expression, Literal
 from estream.spec.expression_parser import parse_expression
-from estream.spec.text import Text
 from estream.spec.type_check import Scope, check_types
 from estream.spec.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, DataType
 from estream.stream.column import to_column
+from estream.text import Text
 
 COLUMNS: dict[str, DataType] = {
     "a": TINYINT,
