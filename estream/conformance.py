@@ -27,7 +27,7 @@ def found_by(vector: Vector, cuts: Cuts) -> list[Shown]:
     """What EStream detects for a vector of kind `event`, in the vectors' form and order."""
     rows = [Row(one["event"], one["time"], one["id"], one["attrs"]) for one in vector["input"]]
     definitions = {name: _definition(one) for name, one in vector["events"].items()}
-    return [_shown(one) for one in run(definitions, rows, vector["observe"], cuts)]
+    return [_shown(one) for one in run(definitions, rows, vector["observe"], cuts=cuts)]
 
 
 def _definition(vector: Vector) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -29,10 +31,14 @@ from estream.event.state import begin
 from estream.plan.build import build
 from estream.plan.model import Plan
 from estream.spec.check import check
+from estream.spec.event_expression import names
+from estream.spec.event_parser import parse_event
 from estream.spec.reader import Read, parse_ceq
+from estream.text import Text
 
 SECOND = 1_000_000
-TYPES = {bool: "boolean", int: "bigint", float: "double", str: "string"}
+TYPES = {bool: "boolean", int: "bigint", float: "double", str: "string", datetime: "timestamp"}
+Definitions: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,117 +76,142 @@ class Cuts:
     seed: int | None = None
 
 
-def detect(when: str, *, events: str | Sequence[Row], cuts: Cuts = Cuts(), **options: Any) -> list[str]:
+WHOLE = Cuts()
+
+
+def row(text: str, id: int = 0, **attributes: Any) -> Row:
+    """A row from `A1.5`, the event and the second: `row("A1.5", id=7, k="x")`."""
+    match = re.fullmatch(r"([A-Za-z_]\w*?)(\d+(?:\.\d+)?)", text)
+    if match is None:
+        raise EStreamError(f"'{text}' is not an event and its second, such as A1 or B3.5")
+    return Row(match[1], round(float(match[2]) * SECOND), id, attributes)
+
+
+def detect(when: str, *, events: str | Sequence[Row], cuts: Cuts = WHOLE, **options: Any) -> list[str]:
     """What one event expression detects, each detection as `A1 B3`, in order of its end.
 
     `options` are those of a composite event: `context`, `within`, `partition_by`, `semantics`, `mask`.
     """
-    rows = _rows(events) if isinstance(events, str) else events
-    return [str(one) for one in run({"E": {"when": when, **options}}, rows, ["E"], cuts)]
+    rows = [row(word, number) for number, word in enumerate(events.split(), 1)] if isinstance(events, str) else events
+    return [str(one) for one in run({"E": {"when": when, **options}}, rows, ["E"], cuts=cuts)]
 
 
 def run(
-    definitions: Mapping[str, Mapping[str, Any]],
+    definitions: Definitions,
     rows: Sequence[Row],
     observe: Iterable[str],
-    cuts: Cuts = Cuts(),
+    *,
+    order: Literal["event_time", "arrival"] = "event_time",
+    cuts: Cuts = WHOLE,
 ) -> list[Detection]:
     """The detections of the observed events over a bounded input, by (end, start, ids, event).
 
-    `definitions` are events as a CEQ file has them. Names that are not defined are primitive events.
+    `definitions` are events as a CEQ file has them. Names that are not defined are primitive events. The end of the
+    input is the greatest time of a row, whether or not its event is used.
     """
-    graph = compile_graph(plan_of(definitions, rows, observe))
-    found = [one for batch in _steps(graph, rows, cuts) for one in _detections(graph, batch)]
-    return sorted(found, key=lambda one: (one.end, one.start, [row.id for row in one.constituents], one.event))
+    graph = compile_graph(plan_of(definitions, rows, observe, order))
+    found = [one for batch in _steps(graph, rows, cuts) for one in _detections(batch)]
+    return sorted(found, key=lambda one: (one.end, one.start, [part.id for part in one.constituents], one.event))
 
 
-def plan_of(definitions: Mapping[str, Mapping[str, Any]], rows: Sequence[Row], observe: Iterable[str]) -> Plan:
+def plan_of(
+    definitions: Definitions,
+    rows: Sequence[Row],
+    observe: Iterable[str],
+    order: Literal["event_time", "arrival"] = "event_time",
+) -> Plan:
     """The plan of events over one stream whose attributes are those of the rows."""
-    columns: dict[str, str] = {}
-    for row in rows:
-        for name, value in row.attributes.items():
-            if value is not None:
-                columns[name] = TYPES[type(value)]
-            columns.setdefault(name, "bigint")
-    names = {row.event for row in rows} | {
-        name
-        for one in definitions.values()
-        for name in re.findall(r"[A-Za-z_]\w*", str(one.get("when", "")))
-        if not re.fullmatch(r"(?i)or|and|not|absent|times|us|ms|s|min|h|d|seconds?|minutes?|hours?|days?", name)
-    }
+    primitive = ({one.event for one in rows} | _names(definitions)) - set(definitions)
     source = {
+        "order": order,
         "streams": {
             "Rows": {
                 "source": {"format": "memory"},
-                "schema": {"ts": "timestamp", "row_id": "bigint", **columns},
+                "schema": {"ts": "timestamp", "row_id": "bigint", **_columns(rows)},
                 "time": "ts",
             }
         },
         "events": {
-            **{name: {"on": "Rows", "id": ["row_id"]} for name in sorted(names - set(definitions))},
+            **{name: {"on": "Rows", "id": ["row_id"]} for name in sorted(primitive)},
             **{name: dict(one) for name, one in definitions.items()},
         },
     }
     parsed = parse_ceq(json.dumps(source), "<test>", {})
     checked, problems = check(Read(parsed.ceq, parsed.problems, {}, parsed.broken))
-    plan, more = build(checked, observe)
+    wanted = tuple(observe)
+    plan, more = build(checked, wanted)
     errors = [one for one in (*parsed.problems, *problems, *more) if one.severity == "error"]
     if errors:
         raise EStreamError(errors)
-    return plan
+    return replace(plan, subscriptions=tuple(one for one in plan.subscriptions if one.event in wanted))
 
 
-def _rows(text: str) -> list[Row]:
-    """Rows from `A1 B3.5`: event and second; equal ids are avoided by numbering."""
-    rows = []
-    for number, word in enumerate(text.split(), start=1):
-        match = re.fullmatch(r"([A-Za-z_]\w*?)(\d+(?:\.\d+)?)", word)
-        if match is None:
-            raise EStreamError(f"'{word}' is not an event and its second, such as A1 or B3.5")
-        rows.append(Row(match[1], round(float(match[2]) * SECOND), number))
-    return rows
+def _names(definitions: Definitions) -> set[str]:
+    """The events that expressions name; what is wrong with an expression is told when all is checked."""
+    found: set[str] = set()
+    for one in definitions.values():
+        with suppress(EStreamError):
+            found.update(names(parse_event(Text(str(one["when"])))) if "when" in one else ())
+    return found
 
 
-def _steps(graph: Graph, rows: Sequence[Row], cuts: Cuts) -> Iterable[pa.Table]:
-    """The detections of each step."""
+def _columns(rows: Sequence[Row]) -> dict[str, str]:
+    """The attributes and their types; an attribute that is always null is a bigint."""
+    kinds: dict[str, set[type]] = {}
+    for one in rows:
+        for name, value in one.attributes.items():
+            kinds.setdefault(name, set()).update(() if value is None else (type(value),))
+    return {name: _column_type(name, found) for name, found in kinds.items()}
+
+
+def _column_type(name: str, kinds: set[type]) -> str:
+    if kinds == {int, float}:
+        return "double"
+    if len(kinds) > 1 or not kinds <= TYPES.keys():
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise EStreamError(f"attribute '{name}' is {found}; use one of bool, int, float, str, datetime")
+    return TYPES[kinds.pop()] if kinds else "bigint"
+
+
+def _steps(graph: Graph, rows: Sequence[Row], cuts: Cuts) -> Iterator[pa.Table]:
+    """The detections of each step; between steps the state becomes bytes and is read back."""
     state = begin(graph)
+    last = max((one.time for one in rows), default=0)
     for batch, watermark in _batches(rows, cuts):
-        yield step(graph, state, _table(graph, batch), watermark).detections
-    yield step(graph, state, _table(graph, []), 0, end_of_input=True).detections
+        first = min((one.time for one in rows if one.time < watermark), default=None)
+        yield step(graph, state, _table(graph, batch), watermark, first=first).detections
+    first = min((one.time for one in rows), default=None)
+    yield step(graph, state, _table(graph, []), last, end_of_input=True, first=first).detections
 
 
-def _batches(rows: Sequence[Row], cuts: Cuts) -> Iterable[tuple[list[Row], int]]:
+def _batches(rows: Sequence[Row], cuts: Cuts) -> Iterator[tuple[list[Row], int]]:
     """Batches, each with a watermark that no later row is older than."""
     left = list(rows)
     chance = random.Random(cuts.seed)
     if cuts.seed is not None:
-        span = max((row.time for row in rows), default=0) - min((row.time for row in rows), default=0)
-        delay = {id(row): chance.random() * span / 3 for row in left}
-        left.sort(key=lambda row: row.time + delay[id(row)])
+        span = max((one.time for one in rows), default=0) - min((one.time for one in rows), default=0)
+        delay = {id(one): chance.random() * span / 3 for one in left}
+        left.sort(key=lambda one: one.time + delay[id(one)])
     places = sorted(chance.randrange(len(left) + 1) for _ in range(cuts.count - 1))
-    for begin_at, end_at in zip((0, *places), (*places, len(left)), strict=True):
-        following = min((row.time for row in left[end_at:]), default=None)
-        if following is not None:
-            yield left[begin_at:end_at], following
-        else:
-            yield left[begin_at:end_at], max((row.time for row in left), default=0)
+    last = max((one.time for one in left), default=0)
+    for begins, ends in zip((0, *places), (*places, len(left)), strict=True):
+        yield left[begins:ends], min((one.time for one in left[ends:]), default=last)
 
 
 def _table(graph: Graph, rows: Sequence[Row]) -> pa.Table:
-    rows = [row for row in rows if row.event in graph.events]
-    schema = batch_schema(graph)
+    rows = [one for one in rows if one.event in graph.events]
     columns: list[list[Any]] = [
-        [graph.event_code(row.event) for row in rows],
-        [row.time for row in rows],
-        [row.id for row in rows],
+        [graph.event_code(one.event) for one in rows],
+        [one.time for one in rows],
+        [one.id for one in rows],
     ]
     for column in graph.columns:
         own = {"ts": "time", "row_id": "id"}.get(column.name)
-        columns.append([getattr(row, own) if own else row.attributes.get(column.name) for row in rows])
-    return pa.table(columns, schema=schema)
+        columns.append([getattr(one, own) if own else one.attributes.get(column.name) for one in rows])
+    return pa.table(columns, schema=batch_schema(graph))
 
 
-def _detections(graph: Graph, table: pa.Table) -> Iterable[Detection]:
+def _detections(table: pa.Table) -> Iterator[Detection]:
     own = {"event", "time", "id", "ts", "row_id"}
     for one in table.to_pylist():
         yield Detection(

@@ -44,16 +44,27 @@ class Input:
     """Canonical order of the occurrences of one leaf and time: of rows the id."""
 
 
-def step(graph: Graph, state: State, batch: pa.Table, watermark: int, end_of_input: bool = False) -> Step:
+def step(
+    graph: Graph,
+    state: State,
+    batch: pa.Table,
+    watermark: int,
+    end_of_input: bool = False,
+    *,
+    first: int | None = None,
+) -> Step:
     """Take a batch in and detect all that ends before the watermark; with `end_of_input`, all there is.
 
-    `batch` has the schema `estream.event.rows.batch_schema(graph)`. At the end of input, T is the greatest row time
-    so far: ticks and temporal events end there, other timers act whenever they are due.
+    `batch` has the schema `estream.event.rows.batch_schema(graph)`. At the end of input the watermark is T, the
+    greatest row time of the run, rows that this graph does not see included: ticks and temporal events end there,
+    other timers act whenever they are due. `first` is the time of the run's first row, after which `every` and `cron`
+    begin; without it, the first row of the graph.
     """
+    state.first = state.first if first is None else first
     released = release(graph, state, batch, FOREVER if end_of_input else watermark)
-    limit = state.watermark if not end_of_input else FOREVER
-    last = state.greatest if end_of_input else FOREVER
-    first = state.rows.append(released.event, released.time, released.id, released.attributes)
+    limit = state.watermark
+    last = max(state.greatest, watermark) if end_of_input else FOREVER
+    first_row = state.rows.append(released.event, released.time, released.id, released.attributes)
     temporal = temporal_rows(graph, state, released.since, min(limit, last + 1))
     memory = state.memory
     memory.header[words.LAST_TICK] = last
@@ -61,7 +72,7 @@ def step(graph: Graph, state: State, batch: pa.Table, watermark: int, end_of_inp
     memory.clear(FOUND)
     memory.clear(words.SPANS)
     for partitions in state.partitions:
-        _run(graph, state, partitions, released, first, temporal, limit)
+        _run(graph, state, partitions, released, first_row, temporal, limit)
     detections = gather(graph, memory, state.rows, memory.used(FOUND))
     sweep(graph, state)
     return Step(detections, released.late)
@@ -181,15 +192,17 @@ def _relay_keys(graph: Graph, state: State, partitions: Partitions, node: Node, 
     """Partitions by attributes of the last constituents, which may be rows of several leaves."""
     events = state.rows.event[last]
     missing = np.zeros(len(last), dtype=np.bool_)
+    keys = dict(node.keys)
     columns = []
-    for name in node.key:
+    for position in range(partitions.group.key_length):
         values = np.zeros(len(last), dtype=np.int64)
         for code in np.unique(events):
             here = np.flatnonzero(events == code)
-            column = graph.column_of(graph.events[code], name) if code < len(graph.leaves) else None
-            if column is None:
+            if code >= len(graph.leaves):
                 missing[here] = True
                 continue
+            name = graph.events[code]
+            column = graph.column_of(name, keys.get(name, node.key)[position])
             array = one_chunk(state.rows.table.column(column).take(pa.array(last[here])))
             values[here] = words_of(array, state.texts)
             nulls = nulls_of(array)

@@ -32,7 +32,12 @@ class Group:
     @property
     def is_keyed(self) -> bool:
         """Whether it has more than the one partition."""
-        return any(node.key for node in self.inputs)
+        return self.key_length > 0
+
+    @property
+    def key_length(self) -> int:
+        """How many attributes a key has."""
+        return max((len(key) for node in self.inputs for key in (node.key, *dict(node.keys).values())), default=0)
 
 
 @dataclass(frozen=True, slots=True)

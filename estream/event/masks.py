@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def compile_masks(graph: Graph) -> Masks:
 
 def _load(source: str) -> Any:
     """The compiled `ask` of a source."""
-    name = f"masks_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+    name = f"estream_masks_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
     path = kernel_cache() / f"{name}.py"
     if not path.exists():
         _write(path, source)
@@ -88,6 +89,8 @@ def _load(source: str) -> Any:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        # numba writes the module's name into its cache and looks for it when it reads it again.
+        sys.modules[name] = module
         spec.loader.exec_module(module)
     return module.ask
 

@@ -13,7 +13,7 @@ from estream.event.columns import one_chunk
 from estream.event.columns_order import ASCENDING, order_of, repeated, sorted_places
 from estream.event.graph import Graph
 from estream.event.identity import row_ids
-from estream.event.state import State
+from estream.event.state import BEGINNING, State
 
 Words = npt.NDArray[np.int64]
 
@@ -43,13 +43,14 @@ def release(graph: Graph, state: State, batch: pa.Table, watermark: int) -> Rele
         rows = pa.concat_tables([state.waiting, rows]).combine_chunks() if state.waiting.num_rows else rows
         ready, state.waiting = _split(rows, _words(rows, "time") < watermark)
         ready = _distinct(state, ready)
-    state.watermark = max(since, watermark)
     time = _words(ready, "time")
     if graph.arrival and len(time):
         time = np.maximum.accumulate(np.maximum(time, state.greatest))
     if len(time):
         state.first = int(time[0]) if state.first is None else state.first
         state.greatest = max(state.greatest, int(time[-1]))
+    # In the order of arrival a row moves time for all partitions: what is due up to it is not to wait.
+    state.watermark = max(since, watermark, state.greatest + 1 if graph.arrival else BEGINNING)
     attributes = ready.select(range(3, ready.num_columns))
     return Released(_words(ready, "event"), time, _words(ready, "id"), attributes, late, since)
 

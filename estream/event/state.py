@@ -29,7 +29,7 @@ class Partitions:
 
     def __init__(self, group: Group) -> None:
         self.group = group
-        self.keys = Keys(max((len(node.key) for node in group.inputs), default=0), 1 if self.has_unborn(group) else 0)
+        self.keys = Keys(group.key_length, 1 if self.has_unborn(group) else 0)
         self.lists: Words = np.empty((0, group.slots, 2), dtype=np.int64)
         self.due: Words = np.empty(0, dtype=np.int64)
         self.temporal_next: Words = np.empty(0, dtype=np.int64)
