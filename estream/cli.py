@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -110,7 +111,8 @@ def explain(
         raise typer.Exit(WRONG)
     from estream.plan.explain import explain as explain_plan
 
-    typer.echo(explain_plan(loaded.plan, format, select).rstrip("\n"))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    typer.echo(explain_plan(loaded.plan, format, select, width, _color(sys.stdout)).rstrip("\n"))
 
 
 @cli.command()

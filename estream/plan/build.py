@@ -13,7 +13,7 @@ from estream.plan.group import group
 from estream.plan.inherit import inherit
 from estream.plan.model import Plan
 from estream.plan.need import need
-from estream.plan.parts import queries, rules, streams
+from estream.plan.parts import queries, rules, streams, tables
 from estream.plan.place import place
 from estream.plan.resolve import resolve
 from estream.plan.share import share
@@ -55,5 +55,6 @@ def build(checked: Checked, observe: Iterable[str] = ()) -> tuple[Plan, list[Pro
         rules(checked),
         draft.events,
         draft.timers,
+        tables(checked),
     )
     return plan, list(dict.fromkeys(draft.problems))

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from estream.plan.explain_json import reached
 from estream.plan.model import Node, Plan
 
-Kind: TypeAlias = Literal["stream", "query", "event", "node", "rule"]
+Kind: TypeAlias = Literal["stream", "table", "query", "event", "node", "rule"]
 
-_DOT = {"stream": "cylinder", "query": "box", "event": "ellipse", "node": "circle", "rule": "hexagon"}
-_MERMAID = {
+_DOT: Mapping[Kind, str] = {
+    "stream": "shape=cylinder",
+    "table": "shape=folder",
+    "query": "shape=box",
+    "event": "shape=ellipse",
+    "node": "shape=box, style=rounded",
+    "rule": "shape=hexagon",
+}
+_MERMAID: Mapping[Kind, tuple[str, str]] = {
     "stream": ("[(", ")]"),
+    "table": ("[/", "/]"),
     "query": ("[", "]"),
     "event": ("([", "])"),
-    "node": ("((", "))"),
+    "node": ("(", ")"),
     "rule": ("{{", "}}"),
 }
 
@@ -44,7 +52,7 @@ def to_dot(plan: Plan) -> str:
     """The plan in the language of Graphviz."""
     lines = [f"digraph {_quoted(plan.name)} {{", "  rankdir=LR;"]
     items, arrows = picture(plan)
-    lines += [f"  {item.id} [label={_quoted(item.label)}, shape={_DOT[item.kind]}];" for item in items]
+    lines += [f"  {item.id} [label={_quoted(item.label)}, {_DOT[item.kind]}];" for item in items]
     lines += [f"  {arrow.source} -> {arrow.target}{' [style=dashed]' if arrow.relayed else ''};" for arrow in arrows]
     return "\n".join([*lines, "}", ""])
 
@@ -70,6 +78,7 @@ def picture(plan: Plan) -> tuple[list[Item], list[Arrow]]:
 
 def _items(plan: Plan) -> Iterator[Item]:
     yield from (Item(f"query_{each.name}", "stream", each.name) for each in plan.streams)
+    yield from (Item(f"query_{each.name}", "table", each.name) for each in plan.tables)
     yield from (Item(f"query_{each.name}", "query", f"{each.name}\n{each.kind}") for each in plan.queries)
     shown = reached(plan)
     names: dict[int, list[str]] = {}
@@ -81,12 +90,12 @@ def _items(plan: Plan) -> Iterator[Item]:
 
 
 def _node(node: Node, names: list[str]) -> Item:
-    key = f"\nby {', '.join(node.key)}" if node.key else ""
+    key = (f"by {', '.join(node.key)}",) if node.key else ()
     if node.operator in ("leaf", "temporal", "pattern"):
-        return Item(f"node_{node.number}", "event", f"{node.source}{key}")
-    context = "" if node.operator in ("or", "relay") else f"\n{node.context}"
-    label = "\n".join([*names, node.operator]) + context + key
-    return Item(f"node_{node.number}", "event" if names else "node", label)
+        return Item(f"node_{node.number}", "event", "\n".join((node.source or "", *key)))
+    context = () if node.operator in ("or", "relay") else (node.context,)
+    words = (*names, node.text if node.operator != "relay" else f"{node.text} anew", *context, *key)
+    return Item(f"node_{node.number}", "event" if names else "node", "\n".join(words))
 
 
 def _arrows(plan: Plan) -> Iterator[Arrow]:

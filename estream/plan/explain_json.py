@@ -1,12 +1,13 @@
 """The plan as JSON, stable from version to version: keys are added, never changed.
 
 Keys: `version` (1), `name`, `order`, `passes` [{name, does}], `streams` [{name, format, columns, time, watermark,
-idle_after}], `queries` [{name, kind, reads, columns, time, stateful, text, start, stop, publish}], `leaves` [{name,
-query, mask, id, time, needed, raised}], `temporals` [{name, at, every, cron, timezone}], `patterns` [{name, query,
-pattern, partition, within, skip}], `nodes` [{number, operator, operands, signature, group, stage, source, key, keys,
-context, semantics, within, duration, count, conjuncts [{kind, operands, text}], bound, leaves, text}], `events`
-[{name, node}], `subscriptions` [{event, node, context, publish}], `rules` [{name, event, context, condition, actions,
-priority, coupling, enabled}], `timers` [node]. `columns` are {name: type}; times and durations are microseconds.
+idle_after}], `tables` [{name, format, refresh}], `queries` [{name, kind, reads, columns, time, stateful, text, start,
+stop, publish}], `leaves` [{name, query, mask, id, time, needed, raised}], `temporals` [{name, at, every, cron,
+timezone}], `patterns` [{name, query, pattern, partition, within, skip}], `nodes` [{number, operator, operands,
+signature, group, stage, source, key, keys, context, semantics, within, duration, count, conjuncts [{kind, operands,
+text}], bound, leaves, text}], `events` [{name, node}], `subscriptions` [{event, node, context, publish}], `rules`
+[{name, event, context, condition, actions, priority, coupling, enabled}], `timers` [node]. `columns` are {name:
+type}; times and durations are microseconds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from estream.plan.build import PASSES
 from estream.plan.model import Column, Leaf, Node, Pattern, Plan, Query, Rule, Stream
 
 _STREAM = ("name", "format", "time", "watermark", "idle_after")
+_TABLE = ("name", "format", "refresh")
 _QUERY = ("name", "kind", "reads", "time", "stateful", "text", "start", "stop", "publish")
 _LEAF = ("name", "query", "id", "time", "needed", "raised")
 _TEMPORAL = ("name", "at", "every", "cron", "timezone")
@@ -44,6 +46,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "order": plan.order,
         "passes": [{"name": work.__name__, "does": does} for work, does in PASSES],
         "streams": [_stream(each) for each in plan.streams],
+        "tables": [_fields(each, _TABLE) for each in plan.tables],
         "queries": [_query(each) for each in plan.queries],
         "leaves": [_leaf(each) for each in plan.leaves],
         "temporals": [_fields(each, _TEMPORAL) for each in plan.temporals],

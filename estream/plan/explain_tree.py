@@ -1,166 +1,126 @@
-"""The plan as a tree for a terminal."""
+"""The plan as a tree for people. Nothing is cut off: lines wrap on a terminal, and nowhere else."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from estream.duration import format_duration
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
 from estream.plan.build import PASSES
-from estream.plan.model import Leaf, Node, Pattern, Plan, Query, Rule, Stream, Subscription, Temporal
+from estream.plan.explain_events import events
+from estream.plan.explain_lines import Line, columns, joined, length, moment
+from estream.plan.model import Leaf, Pattern, Plan, Query, Rule, Stream, Table, Temporal
+from estream.report import printable
 
-if TYPE_CHECKING:
-    from rich.tree import Tree
+NARROWEST = 40
+"""On a narrower terminal the guides would leave no room for the words."""
 
-WIDTH = 160
-LONGEST = 100
+_DIM, _NAME, _ALARM = "bright_black", "bold", "yellow"
 
 
-def to_tree(plan: Plan) -> str:
-    """Streams, queries, events with their nodes, rules by priority, and the passes that made the plan."""
-    from rich.console import Console  # only this format needs it
-    from rich.text import Text
-    from rich.tree import Tree
+def to_tree(plan: Plan, width: int | None = None, color: bool = False) -> str:
+    """The plan as lines with guides: wrapped at a width, else one line for each thing."""
+    top = Line(plan.name, (f"order {plan.order}",), tuple(_sections(plan)))
+    page = io.StringIO()
+    console = Console(
+        file=page,
+        width=max(width, NARROWEST) if width else 1 << 30,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        legacy_windows=False,
+    )
+    console.print(_drawn(top), highlight=False)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
 
-    tree = Tree(Text(f"{plan.name} · order {plan.order}"))
-    branches = (
+
+def _drawn(line: Line) -> Tree:
+    tree = Tree(_styled(line), guide_style=_DIM)
+    tree.children += map(_drawn, line.below)
+    return tree
+
+
+def _styled(line: Line) -> Text:
+    text = Text(_clean(line.name), _NAME if line.is_name else "")
+    text.append(_clean(line.meaning), "not bold")
+    for detail in line.details:
+        text.append(" · ", _DIM).append(_clean(detail), _ALARM if detail == "unbounded" else "not bold")
+    return text
+
+
+def _clean(text: str) -> str:
+    """In one line, with nothing that a terminal would act on."""
+    inner = printable(" ".join(text.split()))
+    return f"{' ' * text.startswith(' ')}{inner}{' ' * (text.endswith(' ') and bool(inner))}"
+
+
+def _sections(plan: Plan) -> Iterator[Line]:
+    parts: tuple[tuple[str, Iterable[Line]], ...] = (
         ("streams", map(_stream, plan.streams)),
+        ("tables", map(_table, plan.tables)),
         ("queries", map(_query, plan.queries)),
         ("primitive events", map(_leaf, plan.leaves)),
         ("temporal events", map(_temporal, plan.temporals)),
         ("pattern events", map(_pattern, plan.patterns)),
+        ("detected events", events(plan)),
+        ("rules, higher priority first", map(_rule, plan.rules)),
     )
-    for title, lines in branches:
-        _branch(tree, title, lines)
-    if plan.subscriptions or plan.events:
-        _Events(plan).under(tree.add(Text("detected events")))
-    _branch(tree, "rules, higher priority first", map(_rule, plan.rules))
-    _branch(tree, "passes", (f"{work.__name__}: {does}" for work, does in PASSES))
-    page = io.StringIO()
-    Console(file=page, width=WIDTH, color_system=None, legacy_windows=False).print(tree, soft_wrap=True)
-    return page.getvalue()
+    for title, lines in parts:
+        if below := tuple(lines):
+            yield Line(title, below=below, is_name=False)
+    yield Line("planned by: " + ", ".join(work.__name__ for work, _ in PASSES), is_name=False)
 
 
-def _branch(tree: Tree, title: str, lines: Iterable[str]) -> None:
-    from rich.text import Text
-
-    made = list(lines)
-    if made:
-        branch = tree.add(Text(title))
-        for line in made:
-            branch.add(Text(line))
+def _stream(stream: Stream) -> Line:
+    idle = f"idle after {length(stream.idle_after)}" if stream.idle_after else ""
+    details = joined(stream.format, f"time {stream.time}", f"watermark {length(stream.watermark)}", idle)
+    return Line(stream.name, details, (_gives(columns(stream.columns)),))
 
 
-@dataclass
-class _Events:
-    """Draws the nodes of events; a node that was drawn is only referred to by its number."""
-
-    plan: Plan
-    drawn: set[int] = field(default_factory=set)
-
-    def under(self, branch: Tree) -> None:
-        """Every event someone listens to, then the named ones that only others use."""
-        heard = {each.event for each in self.plan.subscriptions}
-        for subscription in self.plan.subscriptions:
-            self._draw(branch, self.plan.nodes[subscription.node], _heading(subscription))
-        for name, number in self.plan.events:
-            if name not in heard and number not in self.drawn:
-                self._draw(branch, self.plan.nodes[number], f"{name} = ")
-
-    def _draw(self, branch: Tree, node: Node, heading: str = "") -> None:
-        from rich.text import Text
-
-        if node.number in self.drawn and node.operands:
-            branch.add(Text(f"{heading}#{node.number} {self._name(node)}, see above"))
-            return
-        self.drawn.add(node.number)
-        inner = branch.add(Text(f"{heading}#{node.number} {_node(node)}"))
-        for conjunct in node.conjuncts:
-            inner.add(Text(f"mask, kind {conjunct.kind}: {conjunct.text}"))
-        for operand in node.operands:
-            below = self.plan.nodes[operand]
-            name = next((event for event, number in self.plan.events if number == operand), None)
-            self._draw(inner, below, f"{name} = " if name and name != below.source else "")
-
-    def _name(self, node: Node) -> str:
-        return f"'{_short(node.text)}'"
+def _table(table: Table) -> Line:
+    refresh = f"read anew every {length(table.refresh)}" if table.refresh else "read once"
+    return Line(table.name, joined(table.format, refresh))
 
 
-def _heading(subscription: Subscription) -> str:
-    context = f" in {subscription.context}" if subscription.context else ""
-    channel = f", published to {subscription.publish}" if subscription.publish else ""
-    return f"{subscription.event}{context}{channel} = "
-
-
-def _node(node: Node) -> str:
-    if node.operator in ("leaf", "temporal", "pattern"):
-        return _joined(f"{node.source}", _by(node), f"group {node.group}")
-    if node.operator == "relay":
-        return _joined(f"relay of {node.source}", _by(node), f"group {node.group}, stage {node.stage}")
-    return _joined(
-        f"{node.operator}",
-        _short(node.text),
-        "" if node.operator == "or" else node.context,
-        "point" if node.semantics == "point" else "",
-        f"within {format_duration(node.within)}" if node.within else "",
-        node.bound,
-        f"group {node.group}",
-        f"stage {node.stage}" if node.stage else "",
-    )
-
-
-def _by(node: Node) -> str:
-    if node.keys and not node.key:
-        return "by " + "; ".join(f"{leaf}: {', '.join(key) or 'nothing'}" for leaf, key in node.keys)
-    return f"by {', '.join(node.key)}" if node.key else ""
-
-
-def _stream(stream: Stream) -> str:
-    columns = ", ".join(column.name for column in stream.columns)
-    return _joined(stream.name, stream.format, columns, f"watermark {format_duration(stream.watermark)}")
-
-
-def _query(query: Query) -> str:
-    reads = f"reads {', '.join(query.reads)}"
-    life = " ".join(f"{word} {time}" for word, time in (("from", query.start), ("until", query.stop)) if time)
+def _query(query: Query) -> Line:
+    start = f"from {query.start}" if query.start else ""
+    stop = f"until {query.stop}" if query.stop else ""
     channel = f"published to {query.publish}" if query.publish else ""
-    return _joined(
-        query.name, query.kind, "stateful" if query.stateful else "", reads, life, channel, _short(query.text)
-    )
+    state = "keeps state" if query.stateful else ""
+    details = joined(query.kind, f"reads {', '.join(query.reads)}", state, start, stop, channel)
+    return Line(query.name, details, (Line(query.text, is_name=False), _gives(columns(query.columns))))
 
 
-def _leaf(leaf: Leaf) -> str:
-    mask = f"mask {_short(leaf.mask_text)}" if leaf.mask_text else ""
-    carries = f"carries {', '.join(leaf.needed)}" if leaf.needed else ""
-    return _joined(leaf.name, "raised" if leaf.raised else f"on {leaf.query}", mask, carries)
+def _gives(text: str) -> Line:
+    return Line(f"gives {text}", is_name=False)
 
 
-def _temporal(temporal: Temporal) -> str:
-    at = f"at {temporal.at} us since the epoch" if temporal.at is not None else ""
-    every = f"every {format_duration(temporal.every)}" if temporal.every else ""
-    return _joined(temporal.name, at, every, f"cron {temporal.cron} {temporal.timezone}" if temporal.cron else "")
+def _leaf(leaf: Leaf) -> Line:
+    mask = f"mask {leaf.mask_text}" if leaf.mask_text else ""
+    known_by = f"id {', '.join(leaf.id)}" if leaf.id else ""
+    everything = len(leaf.needed) == len(leaf.columns)
+    carried = "carries " + ("every column" if everything else ", ".join(leaf.needed) or "no column")
+    return Line(leaf.name, joined("raised" if leaf.raised else f"on {leaf.query}", mask, known_by, carried))
 
 
-def _pattern(pattern: Pattern) -> str:
+def _temporal(temporal: Temporal) -> Line:
+    at = f"at {moment(temporal.at)}" if temporal.at is not None else ""
+    every = f"every {length(temporal.every)}" if temporal.every else ""
+    cron = f"cron {temporal.cron}, {temporal.timezone}" if temporal.cron else ""
+    return Line(temporal.name, joined(at, every, cron))
+
+
+def _pattern(pattern: Pattern) -> Line:
     by = f"by {', '.join(pattern.partition)}" if pattern.partition else ""
-    within = f"within {format_duration(pattern.within)}" if pattern.within else ""
-    return _joined(pattern.name, f"on {pattern.query}", _short(pattern.text), by, within)
+    within = f"within {length(pattern.within)}" if pattern.within else ""
+    overlap = "matches may overlap" if pattern.skip == "overlap" else ""
+    return Line(pattern.name, joined(f"on {pattern.query}", pattern.text, by, within, overlap))
 
 
-def _rule(rule: Rule) -> str:
-    condition = f"if {_short(rule.condition_text)}" if rule.condition_text else ""
-    actions = _short("; ".join(rule.actions))
-    context = f"on {rule.event}" + (f" in {rule.context}" if rule.context else "")
-    off = "" if rule.enabled else "not enabled"
-    return _joined(f"{rule.priority}: {rule.name}", context, condition, actions, rule.coupling, off)
-
-
-def _joined(*words: str) -> str:
-    return " · ".join(filter(None, words))
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+def _rule(rule: Rule) -> Line:
+    event = f"on {rule.event}" + (f" in context {rule.context}" if rule.context else "")
+    details = joined(f"priority {rule.priority}", rule.coupling, event, "" if rule.enabled else "not enabled")
+    condition = (f"if {rule.condition_text}",) if rule.condition_text else ()
+    return Line(rule.name, details, tuple(Line(each, is_name=False) for each in (*condition, *rule.actions)))

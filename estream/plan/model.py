@@ -145,6 +145,15 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Static rows that queries join with; `refresh` is in microseconds."""
+
+    name: str
+    format: str
+    refresh: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A continuous query: SQL over streams and queries, or one of EStream's own operators."""
 
@@ -193,3 +202,4 @@ class Plan:
     """Every composite event that is detected, in its own context, and its node."""
     timers: tuple[int, ...] = ()
     """Numbers of the nodes that act when a time is due."""
+    tables: tuple[Table, ...] = ()

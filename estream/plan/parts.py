@@ -1,8 +1,10 @@
-"""Streams, queries and rules of the plan: what the hosts and `explain` need of them, with nothing secret."""
+"""Streams, tables, queries and rules of the plan: what the hosts and `explain` need of them, with nothing secret."""
 
 from __future__ import annotations
 
-from estream.plan.model import Column, Query, Rule, Stream
+from collections.abc import Iterable
+
+from estream.plan.model import Column, Query, Rule, Stream, Table
 from estream.spec import model
 from estream.spec.checked import Checked, CheckedQuery, CheckedRule
 from estream.text import Text
@@ -14,16 +16,27 @@ def streams(checked: Checked) -> tuple[Stream, ...]:
 
 
 def _stream(checked: Checked, query: CheckedQuery, spec: model.Stream) -> Stream:
-    source = spec.source
     settings = checked.ceq.settings
     return Stream(
         query.name,
-        source.format.shown if source.format else f"channel {source.channel}",
+        _format(spec.source),
         _columns(query),
         str(spec.time),
         (spec.watermark or settings.stream.watermark).microseconds,
         (spec.idle_after or settings.stream.idle_after).microseconds,
     )
+
+
+def tables(checked: Checked) -> tuple[Table, ...]:
+    """The static tables, in the order of definition."""
+    return tuple(
+        Table(str(name), _format(table.source), table.refresh.microseconds if table.refresh else None)
+        for name, table in checked.ceq.tables.items()
+    )
+
+
+def _format(source: model.Source) -> str:
+    return source.format.shown if source.format else f"channel {source.channel}"
 
 
 def queries(checked: Checked) -> tuple[Query, ...]:
@@ -52,15 +65,31 @@ def _query_text(spec: model.Query) -> str:
         return " ".join((spec.sql or spec.cel or Text("")).shown.split())
     words = [f"from {spec.from_.shown}" if spec.from_ else ""]
     if spec.modify:
-        words.append(f"{spec.modify.function}({', '.join(each.shown for each in spec.modify.attributes)})")
+        words.append(_modify_text(spec.modify))
     if spec.window:
-        words.append(f"window {spec.window.time.shown if spec.window.time else f'{spec.window.rows} rows'}")
-    for word, columns in (("unique", spec.unique), ("first unique", spec.first_unique)):
-        words += [f"{word} {', '.join(each.shown for each in columns)}"] if columns else []
+        length = spec.window.time.shown if spec.window.time else f"{spec.window.rows} rows"
+        words.append(f"window of {length}{' in batches' if spec.window.slide == 'batch' else ''}")
+    for word, columns in (("unique", spec.unique), ("first unique", spec.first_unique), ("by", spec.partition)):
+        words += [f"{word} {_listed(columns)}"] if columns else []
     words += [f"{name} = {text.shown}" for name, text in spec.select.items()]
     words += [f"where {spec.where.shown}"] if spec.where else []
     words += [f"having {spec.having.shown}"] if spec.having else []
-    return ", ".join(filter(None, words))
+    return " · ".join(filter(None, words))
+
+
+def _modify_text(modify: model.Modify) -> str:
+    over = f" over {modify.over.shown}" if modify.over else ""
+    pseudo = f" with pseudo {modify.pseudo:g}" if modify.pseudo else ""
+    window = f" of windows of {modify.window.shown}" if modify.window else ""
+    every = f" every {modify.every.shown}" if modify.every else ""
+    until = f" until {modify.until.shown}" if modify.until else ""
+    return (
+        f"{modify.function}({_listed(modify.attributes)}){over}{pseudo}{window}{every}{until}, {modify.keep} row kept"
+    )
+
+
+def _listed(columns: Iterable[Text]) -> str:
+    return ", ".join(each.shown for each in columns)
 
 
 def rules(checked: Checked) -> tuple[Rule, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
@@ -11,6 +11,7 @@ from estream.plan.draft import INITIATED, Definition, Draft, Part
 from estream.plan.leaves import constituents, leaves, once
 from estream.plan.model import Conjunct
 from estream.spec.expression import Aggregate, Attribute, Expression, Operation, walk
+from estream.spec.expression_parser import parse_expression
 from estream.spec.expression_text import to_text
 
 
@@ -20,13 +21,22 @@ def place(draft: Draft) -> Draft:
     problems: list[Problem] = []
     for variant, definition in draft.definitions.items():
         root = definition.root
-        for expression in conjuncts(definition.event.mask):
+        for expression, written in _with_text(definition):
             try:
-                root = _put(draft, root, expression, (definition.spec.mask or definition.text).hide)
+                root = _put(draft, root, expression, written)
             except _NeverThere as never:
                 problems.append(_never_there(definition, expression, never))
         definitions[variant] = replace(definition, root=root)
     return replace(draft, definitions=definitions, problems=(*draft.problems, *problems))
+
+
+def _with_text(definition: Definition) -> Iterator[tuple[Expression, str]]:
+    """Every conjunct, and its text as it was before the types put casts into it."""
+    mask = definition.spec.mask
+    if mask is not None and definition.event.mask is not None:
+        written = conjuncts(parse_expression(mask))
+        for expression, bare in zip(conjuncts(definition.event.mask), written, strict=True):
+            yield expression, mask.hide(to_text(bare))
 
 
 def conjuncts(mask: Expression | None) -> Iterator[Expression]:
@@ -53,18 +63,18 @@ class _NeverThere(Exception):
         self.part = part
 
 
-def _put(draft: Draft, part: Part, expression: Expression, hide: Callable[[str], str]) -> Part:
+def _put(draft: Draft, part: Part, expression: Expression, text: str) -> Part:
     """The part with the conjunct at its lowest node: go down while one operand has every place of every leaf."""
     named = leaves_named(expression)
     having = tuple(i for i, operand in enumerate(part.operands) if {*leaves(operand, draft.leaves_of).every} & {*named})
     if len(having) == 1 and isinstance(only := part.operands[having[0]], Part):
-        lower = _put(draft, only, expression, hide)
+        lower = _put(draft, only, expression, text)
         operands = (*part.operands[: having[0]], lower, *part.operands[having[0] + 1 :])
         return replace(part, operands=operands)
     kind = _kind(part, expression, having)
     if kind == 3:
         _require_constituents(draft, part, named)
-    conjunct = Conjunct(kind, () if kind == 3 else having, expression, hide(to_text(expression)))
+    conjunct = Conjunct(kind, () if kind == 3 else having, expression, text)
     return replace(part, conjuncts=(*part.conjuncts, conjunct))
 
 

@@ -24,6 +24,7 @@ def select(plan: Plan, selection: str) -> Plan:
     return replace(
         plan,
         streams=tuple(each for each in plan.streams if each.name in chosen),
+        tables=tuple(each for each in plan.tables if each.name in chosen),
         queries=tuple(each for each in plan.queries if each.name in chosen),
         leaves=tuple(each for each in plan.leaves if each.name in chosen),
         temporals=tuple(each for each in plan.temporals if each.name in chosen),
@@ -37,6 +38,7 @@ def select(plan: Plan, selection: str) -> Plan:
 def dependencies(plan: Plan) -> Mapping[str, set[str]]:
     """Every named part and what it needs directly."""
     needs: dict[str, set[str]] = {stream.name: set() for stream in plan.streams}
+    needs |= {table.name: set() for table in plan.tables}
     needs |= {query.name: set(query.reads) for query in plan.queries}
     needs |= {leaf.name: set() if leaf.raised else {leaf.query} for leaf in plan.leaves}
     needs |= {temporal.name: set() for temporal in plan.temporals}
