@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from estream.plan.stream_operator import StreamOperator
 from estream.spec.event_expression import Operator
 from estream.spec.expression import Expression
 from estream.spec.types import DataType
@@ -167,6 +168,8 @@ class Query:
     start: str | None = None
     stop: str | None = None
     publish: str | None = None
+    operator: StreamOperator | None = None
+    """What computes it, if it is one of EStream's own and the time of its rows is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from estream.plan.model import Column, Query, Rule, Stream, Table
+from estream.plan.stream_operator import stream_operator
 from estream.spec import model
 from estream.spec.checked import Checked, CheckedQuery, CheckedRule
 from estream.text import Text
@@ -41,10 +42,10 @@ def _format(source: model.Source) -> str:
 
 def queries(checked: Checked) -> tuple[Query, ...]:
     """The continuous queries, each after those it reads."""
-    return tuple(_query(q, q.spec) for q in checked.queries.values() if isinstance(q.spec, model.Query))
+    return tuple(_query(checked, q, q.spec) for q in checked.queries.values() if isinstance(q.spec, model.Query))
 
 
-def _query(query: CheckedQuery, spec: model.Query) -> Query:
+def _query(checked: Checked, query: CheckedQuery, spec: model.Query) -> Query:
     return Query(
         query.name,
         spec.kind,
@@ -56,6 +57,7 @@ def _query(query: CheckedQuery, spec: model.Query) -> Query:
         spec.start.shown if spec.start else None,
         spec.stop.shown if spec.stop else None,
         str(spec.publish) if spec.publish else None,
+        stream_operator(checked, query),
     )
 
 
@@ -69,7 +71,8 @@ def _query_text(spec: model.Query) -> str:
     if spec.window:
         length = spec.window.time.shown if spec.window.time else f"{spec.window.rows} rows"
         words.append(f"window of {length}{' in batches' if spec.window.slide == 'batch' else ''}")
-    for word, columns in (("unique", spec.unique), ("first unique", spec.first_unique), ("by", spec.partition)):
+    listed = (("unique", spec.unique), ("first unique", spec.first_unique), ("by", spec.partition))
+    for word, columns in (*listed, ("grouped by", spec.group_by)):
         words += [f"{word} {_listed(columns)}"] if columns else []
     words += [f"{name} = {text.shown}" for name, text in spec.select.items()]
     words += [f"where {spec.where.shown}"] if spec.where else []

@@ -11,8 +11,11 @@ from estream.spec.findings import Findings, in_order, spelling
 from estream.spec.model import Modify, Query
 from estream.spec.sql import Relation, infer, table_names
 from estream.spec.type_check import Scope
-from estream.spec.types import DOUBLE, DataType
+from estream.spec.types import DOUBLE, TIMESTAMP, DataType
 from estream.text import Text
+
+_WINDOW = {"start": TIMESTAMP, "end": TIMESTAMP}
+"""What `select` and `having` may ask of the window itself, as `window.end`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,8 @@ def _modified(
 
 def _window(findings: Findings, query: Query, output: _Output, subject: str) -> _Output:
     """A window gives what `select` computes, and nothing else."""
-    scope = Scope(output.columns, aggregates="rows", source=f"'{query.from_}'")
+    findings.columns_exist(query.group_by, output.columns, subject, "group_by", f"'{query.from_}'")
+    scope = Scope(output.columns, {"window": _WINDOW}, aggregates="window", source=f"'{query.from_}'")
     select = []
     columns: dict[str, DataType] = {}
     for name, text in query.select.items():

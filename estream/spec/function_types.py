@@ -81,7 +81,7 @@ def _require_order(kind: DataType, name: str) -> None:
 def aggregate_type(aggregate: Aggregate, operand: Expression) -> Aggregate:
     """The aggregate over a typed operand, with its type; Mismatch when it cannot be made of that type."""
     kind = operand.type
-    if aggregate.name == "count":
+    if aggregate.name in ("count", "approx_count_distinct"):
         return replace(aggregate, operand=operand, type=BIGINT)
     if not kind.is_known:
         return replace(aggregate, operand=operand)
@@ -92,6 +92,8 @@ def aggregate_type(aggregate: Aggregate, operand: Expression) -> Aggregate:
             number = cast(as_number(operand, f"has {aggregate.name} of"), DOUBLE)
             whole = aggregate.name == "sum" and kind.is_integer
             return replace(aggregate, operand=operand if whole else number, type=BIGINT if whole else DOUBLE)
+        case "stddev":
+            return replace(aggregate, operand=cast(as_number(operand, "has stddev of"), DOUBLE), type=DOUBLE)
         case "delta":
             return _delta(aggregate, operand)
         case "min" | "max":

@@ -90,7 +90,10 @@ ALIASES = {
 REWRITTEN = {"if": 3, "nullif": 2}
 """Functions that the parser turns into `case`, and how many operands they have."""
 
-AGGREGATES = ("first", "last", "min", "max", "sum", "avg", "count", "collect", "delta")
+WINDOW_AGGREGATES = ("stddev", "approx_count_distinct")
+"""Aggregates over the rows of a window only."""
+
+AGGREGATES = ("first", "last", "min", "max", "sum", "avg", "count", "collect", "delta", *WINDOW_AGGREGATES)
 
 NAMES = tuple(sorted({*FUNCTIONS, *ALIASES, *REWRITTEN}))
 """Every scalar function a user may write."""

@@ -15,6 +15,7 @@ from estream.errors import Problem
 from estream.spec.expression import Aggregate, Attribute, Expression, Literal, Operation, walk
 from estream.spec.expression_text import to_text
 from estream.spec.function_types import aggregate_type, call
+from estream.spec.functions import WINDOW_AGGREGATES
 from estream.spec.type_rules import Mismatch, as_number, cast, castable, same_type
 from estream.spec.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, TIMESTAMP, UNKNOWN, DataType
 from estream.suggest import did_you_mean
@@ -35,8 +36,8 @@ class Scope:
     columns: Mapping[str, DataType] | None = field(default_factory=dict)
     """What a name without an event may be."""
     events: Mapping[str, Mapping[str, DataType] | None] = field(default_factory=dict)
-    aggregates: OneOf["none", "leaves", "rows"] = "none"
-    """`leaves`: over the occurrences of one event; `rows`: over the rows of a match or window."""
+    aggregates: OneOf["none", "leaves", "rows", "window"] = "none"
+    """`leaves`: over the occurrences of one event; `rows`: over those of a match; `window`: over those of a window."""
     subject: str = "expression"
     """Begins every message: "event 'Spike': mask"."""
     source: str = "the row"
@@ -99,6 +100,9 @@ class _Checker:
                 )
                 return attribute
             return self.column(attribute, attribute.name, self.scope.columns, self.scope.source)
+        if self.inside_aggregate and self.scope.aggregates == "window":
+            self.note(attribute, f"uses '{to_text(attribute)}' inside an aggregate, which sees the columns of rows")
+            return attribute
         if attribute.event not in self.scope.events:
             self.unknown_event(attribute, attribute.event)
             return attribute
@@ -134,6 +138,10 @@ class _Checker:
             self.note(
                 aggregate, f"uses {name}() of no event" if name == "count" else "uses delta; only a pattern has it"
             )
+        elif allowed == "window" and name == "delta":
+            self.note(aggregate, "uses delta; only a pattern has it")
+        elif allowed != "window" and name in WINDOW_AGGREGATES:
+            self.note(aggregate, f"uses {name}; only a window has it")
         else:
             return self.allowed_aggregate(aggregate)
         return aggregate

@@ -94,7 +94,7 @@ class Modify(Part):
 class Window(Part):
     """A window by rows or by time, sliding row by row or in batches."""
 
-    rows: Whole | None = Field(None, gt=0, description="The last so many rows.", examples=[100])
+    rows: Annotated[Whole, Field(gt=0)] | None = Field(None, description="The last so many rows.", examples=[100])
     time: Duration | None = Field(None, description="The rows of the last so long.", examples=["5 s"])
     slide: Literal["each", "batch"] = Field("each", description="At every row, or when the window is full.")
 
@@ -124,6 +124,7 @@ class Query(DescribedPart):
         None, min_length=1, description="Keeps the first row for each value of these columns."
     )
     partition_by: Columns = Field((), description="Each partition has windows of its own.", examples=[["symbol"]])
+    group_by: Columns = Field((), description="Groups inside a window: what `select` is about.", examples=[["lane"]])
     select: dict[Name, Expression] = Field(
         {}, description="Output columns of a window: aggregates over it.", examples=[{"top": "max(price)"}]
     )
@@ -157,7 +158,7 @@ class Query(DescribedPart):
         only_one(self, ("modify", "unique", "first_unique"), required=False)
         only_one(self, ("modify", "window"), required=False)
         operators = ("modify", "window", "where", "unique", "first_unique")
-        given = [key for key in (*operators, "select", "having", "partition_by") if getattr(self, key)]
+        given = [key for key in (*operators, "select", "having", "partition_by", "group_by") if getattr(self, key)]
         if self.from_ is None and given:
             raise PydanticCustomError("without_from", "'{key}' needs 'from'", {"key": given[0]})
         if self.from_ is not None and not any(getattr(self, key) for key in operators):
@@ -166,9 +167,12 @@ class Query(DescribedPart):
         return self
 
     def _select_fits_window(self) -> None:
-        selects = bool(self.select) or self.having is not None
+        selects = bool(self.select) or self.having is not None or bool(self.group_by)
         if selects and self.kind != "window":
-            raise PydanticCustomError("select", "'select' and 'having' need 'window' without 'unique'")
+            raise PydanticCustomError("select", "'select', 'group_by' and 'having' need 'window' without 'unique'")
+        if self.unique and self.window and self.window.slide == "each":
+            way = "'unique' with a window needs 'slide: batch': row by row, every row is the last of its values"
+            raise PydanticCustomError("unique_each", way)
         if self.kind == "window" and not self.select:
             raise PydanticCustomError("no_select", "'window' needs 'select': what to compute over it")
         if self.modify and self.partition_by:
