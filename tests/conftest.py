@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,8 @@ def spark() -> Iterator[SparkSession]:
     """A local session, started by the first test that asks for it."""
     from pyspark.sql import SparkSession
 
+    # Else Spark's Python workers are those of the system, which lack our libraries.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("estream-tests")
     options = {
         "spark.sql.ansi.enabled": "false",
