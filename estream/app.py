@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from estream.content import read_content
 from estream.errors import EStreamError, Problem
 from estream.plan.build import build
 from estream.plan.model import Plan
+from estream.settings import load_settings, settings_files
 from estream.spec.check import check
 from estream.spec.checked import Checked
 from estream.spec.reader import Read, read_ceq
@@ -65,9 +66,14 @@ def project_root(path: Path) -> Path:
 
 def require_readable(path: Path) -> None:
     """Refuse what is no file that can be read, in one line."""
-    if not path.exists():
-        raise EStreamError(f"{path}: there is no such file")
     if path.is_dir():
         raise EStreamError(f"{path}: this is a folder; name a CEQ file in it")
-    if not os.access(path, os.R_OK):
-        raise EStreamError(f"{path}: the file may not be read; change its permissions")
+    try:
+        read_content(path, 0)
+    except ValueError as error:
+        raise EStreamError(f"{path}: {error}") from None
+
+
+def channels_folder(environment: Mapping[str, str]) -> Path:
+    """The folder of channels of the project in which the program was started."""
+    return Path(load_settings(settings_files(Path()), environment).paths.channels)

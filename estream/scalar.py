@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Strict, WithJsonSchema
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, Strict
 from pydantic_core import CoreSchema
 
 from estream.duration import parse_duration
@@ -36,20 +36,24 @@ def resolve(value: Any) -> Any:
     return value
 
 
-_VARIABLE = {"type": "string", "pattern": r"^\$\{"}
+class _OrVariable:
+    """Lets a variable stand in an editor where a number or a flag is wanted."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "string", "pattern": r"^\$\{"}]}
 
 
-def _or_variable(kind: str) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [{"type": kind}, _VARIABLE]})
-
-
-Whole = Annotated[int, Strict(), BeforeValidator(resolve), _or_variable("integer")]
+Whole = Annotated[int, Strict(), BeforeValidator(resolve), _OrVariable]
 """A whole number."""
 
-Number = Annotated[float, BeforeValidator(lambda value: _number(resolve(value))), _or_variable("number")]
+Positive = Annotated[int, Strict(), Field(gt=0), BeforeValidator(resolve), _OrVariable]
+"""A whole number of at least 1."""
+
+Number = Annotated[float, BeforeValidator(lambda value: _number(resolve(value))), _OrVariable]
 """A number."""
 
-Flag = Annotated[bool, Strict(), BeforeValidator(resolve), _or_variable("boolean")]
+Flag = Annotated[bool, Strict(), BeforeValidator(resolve), _OrVariable]
 """True or false."""
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic_core import PydanticCustomError
 
+from estream.content import read_content
 from estream.errors import EStreamError, Place, Problem
 from estream.scalar import Duration, Flag, Whole
 from estream.suggest import suggestion
@@ -134,10 +135,9 @@ def load_settings(files: Iterable[Path], environment: Mapping[str, str]) -> Sett
 def _read(file: Path, environment: Mapping[str, str], problems: list[Problem]) -> Map:
     start = Place(str(file), 1, 1)
     try:
-        with file.open("rb") as opened:
-            content = opened.read(LARGEST + 1)
-    except OSError as error:
-        problems.append(Problem(start, f"cannot read it: {(error.strerror or 'no such file').lower()}"))
+        content = read_content(file, LARGEST)
+    except ValueError as error:
+        problems.append(Problem(start, f"cannot read it: {error}"))
         return Map(start)
     document = read_yaml(content, str(file))
     if document.data is None and _only_comments(document.lines):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,17 @@ def test_single_underscore_is_told() -> None:
 def test_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(EStreamError, match="no such file"):
         load_settings([tmp_path / "none.yaml"], {})
+
+
+def test_the_page_of_settings_lists_every_one_with_its_default() -> None:
+    page = (ROOT / "docs/settings.md").read_text()
+    for name, section in Settings():
+        listed = page.split(f"## `{name}`\n")[1].split("\n## ")[0]
+        for key, field in type(section).model_fields.items():
+            assert f"| `{key}` | `{field.default}` | {field.description} |" in listed
+
+
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(EStreamError, match="it is no regular file"):
+        load_settings([tmp_path / "pipe.yaml"], {})

@@ -30,7 +30,6 @@ from estream.text import Text
 
 _PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _CALLBACK: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
-_PRIORITIES: Final = range(-(2**31), 2**31)
 
 
 def check_rules(findings: Findings) -> None:
@@ -53,9 +52,6 @@ def _check_rule(findings: Findings, name: Text, rule: Rule) -> CheckedRule:
         condition = findings.typed(rule.condition, replace(scope, subject=f"{subject}: condition"), boolean=True)
     for action in rule.actions:
         _check_action(findings, action, scope, event, subject)
-    if rule.priority not in _PRIORITIES:
-        message = f"{subject}: priority {rule.priority} is out of range; it is {_PRIORITIES[0]} to {_PRIORITIES[-1]}"
-        findings.say(name, message)
     if rule.context is not None and event is not None and event.kind != "composite":
         message = f"{subject}: context has no meaning on {event.kind} event '{rule.on}'; leave it out"
         findings.say(rule.on, message, severity="warning")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from estream.content import read_content
 from estream.errors import Place, Problem
 from estream.spec.model import SECTIONS, Ceq, Event, EventName, Name, Query, Rule, Stream, Table
 from estream.spec.secrets import ReadSecret, no_files, read_secret, read_secrets
@@ -122,11 +124,19 @@ def read_ceq(path: Path | str, root: Path | str | None = None, environment: Mapp
     files = _Files(inside.resolve(), os.environ if environment is None else environment)
     parsed = files.read(start, (), Place(str(path), 1, 1))
     return Read(
-        files.merged(parsed.ceq) if parsed is not None and parsed.readable else None,
+        files.merged(_named(parsed.ceq, start)) if parsed is not None and parsed.readable else None,
         tuple(files.problems),
         files.sources,
         frozenset(files.broken),
     )
+
+
+def _named(ceq: Ceq, path: Path) -> Ceq:
+    """The file under its own name, which is that of the path if it gives none."""
+    if "name" in ceq.model_fields_set:
+        return ceq
+    stem = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
+    return ceq.model_copy(update={"name": Text(f"_{stem}" if stem[0].isdigit() else stem)})
 
 
 @dataclass(slots=True)
@@ -144,10 +154,9 @@ class _Files:
     def read(self, path: Path, chain: tuple[Path, ...], asked: Place) -> Parsed | None:
         """Read a file and what it includes; `chain` are the files that led here, `asked` is where."""
         try:
-            with path.open("rb") as opened:
-                content = opened.read(LARGEST + 1)
-        except OSError as error:
-            self.problems.append(Problem(asked, f"cannot read '{path}': {(error.strerror or 'no such file').lower()}"))
+            content = read_content(path, LARGEST)
+        except ValueError as error:
+            self.problems.append(Problem(asked, f"cannot read '{path}': {error}"))
             return None
         self._seen.add(path.resolve())
         secret = read_secret(path.parent)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from estream.content import read_content
 from estream.errors import Problem
 from estream.text import Mark, Text
 from estream.yaml import Items, Map
 
-_SUFFIX = "_file"
+SUFFIX = "_file"
 _LARGEST = 65_536
 
 ReadSecret: TypeAlias = Callable[[str], str]
@@ -26,17 +27,11 @@ def read_secret(folder: Path) -> ReadSecret:
     """Reads secrets, with relative paths from the folder."""
 
     def read(path: str) -> str:
-        target = folder / path
+        content = read_content(folder / path, _LARGEST)
+        if len(content) > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST:,} bytes")
         try:
-            if not target.is_file():
-                raise ValueError("there is no such file")
-            with target.open("rb") as opened:
-                content = opened.read(_LARGEST + 1)
-            if len(content) > _LARGEST:
-                raise ValueError(f"it has more than {_LARGEST:,} bytes")
             return content.decode("utf-8").removesuffix("\n").removesuffix("\r")
-        except OSError as error:
-            raise ValueError((error.strerror or "it cannot be opened").lower()) from None
         except UnicodeDecodeError:
             raise ValueError("it is not UTF-8 text") from None
 
@@ -55,7 +50,9 @@ def read_secrets(part: Any, owner: str, secret: ReadSecret) -> tuple[Any, list[P
         made[Text("source")] = _with(source, "options", _fill(options, owner, secret, problems))
     if isinstance(actions, Items):
         filled = Items(actions.place)
-        filled.extend(_fill_action(action, owner, secret, problems) for action in actions)
+        filled.extend(
+            _fill(action, owner, secret, problems) if isinstance(action, Map) else action for action in actions
+        )
         made[Text("actions")] = filled
     return made, problems
 
@@ -66,19 +63,10 @@ def _with(data: Map, key: str, value: Any) -> Map:
     return made
 
 
-def _fill_action(action: Any, owner: str, secret: ReadSecret, problems: list[Problem]) -> Any:
-    if not isinstance(action, Map):
-        return action
-    made = Map(action.place)
-    for key, value in action.items():
-        made[key] = _fill(value, owner, secret, problems) if isinstance(value, Map) else value
-    return made
-
-
 def _fill(data: Map, owner: str, secret: ReadSecret, problems: list[Problem]) -> Map:
     made = Map(data.place)
     for key, value in data.items():
-        name = key.removesuffix(_SUFFIX)
+        name = key.removesuffix(SUFFIX)
         if isinstance(value, Map):
             made[key] = _fill(value, owner, secret, problems)
         elif name in (key, "") or not isinstance(value, Text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,51 @@ def test_a_changed_file_gives_only_located_problems(start: int, length: int, pie
 def test_any_bytes_give_only_located_problems(content: bytes) -> None:
     parsed = parse_ceq(content, "f.yaml", {})
     assert parsed.problems or parsed.readable
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("ward_7.yaml", "ward_7"), ("7-north.ceq.yaml", "_7_north_ceq"), ("Zürich.yaml", "Z_rich")]
+)
+def test_a_file_without_a_name_has_its_own(tmp_path: Path, file: str, name: str) -> None:
+    (tmp_path / file).write_text("events: {}")
+    found = read_ceq(tmp_path / file, tmp_path, {}).ceq
+    assert found is not None
+    assert found.name == name
+
+
+def test_included_files_do_not_name_the_whole(tmp_path: Path) -> None:
+    found = read(tmp_path, main="include: [a.yaml]", a="name: other").ceq
+    assert found is not None
+    assert found.name == "main"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"# nothing yet\n\n# nor here\n", "the file is empty"),
+        (b"name: caf\xe9\n", "this byte is not UTF-8; save the file as UTF-8"),
+        (b"name: a\x00b", "the character U+0000 may not stand in a file; remove it"),
+    ],
+)
+def test_what_is_no_text_is_told(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "main.yaml").write_bytes(content)
+    assert [problem.message for problem in read(tmp_path).problems] == [message]
+
+
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "main.yaml")
+    pipe = tmp_path / "main.yaml"
+    assert [problem.message for problem in read(tmp_path).problems] == [f"cannot read '{pipe}': it is no regular file"]
+    (tmp_path / "user.yaml").write_text("rules: {R: {on: E, actions: [webhook: {url_file: main.yaml}]}}")
+    found = read_ceq(tmp_path / "user.yaml", tmp_path, {})
+    assert [problem.message for problem in found.problems] == [
+        "rule 'R': url_file is 'main.yaml': it is no regular file"
+    ]
+
+
+def test_the_one_field_of_an_action_may_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("https://example.org/hunter2\n")
+    found = read(tmp_path, main="rules: {R: {on: E, actions: [webhook_file: url]}}")
+    assert found.problems == ()
+    assert "hunter2" not in repr(found)

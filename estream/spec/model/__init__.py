@@ -48,7 +48,9 @@ class Ceq(DescribedPart):
     """A CEQ file with all it includes."""
 
     version: Annotated[Literal[1], BeforeValidator(resolve)] = Field(1, description="The version of the language.")
-    name: Name = Field(Text("ceq"), description="What the file is known by.", examples=["car_adn"])
+    name: Name = Field(
+        Text("ceq"), description="What the file is known by; its file's name if not given.", examples=["car_adn"]
+    )
     order: Literal["event_time", "arrival"] = Field(
         "event_time", description="Wait for late rows, or take them as they come."
     )

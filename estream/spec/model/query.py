@@ -7,7 +7,7 @@ from typing import Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from estream.scalar import Duration, Number, Whole
+from estream.scalar import Duration, Number, Positive
 from estream.spec.model.part import Columns, DescribedPart, Expression, Name, Options, Part, only_one
 from estream.text import Text
 
@@ -94,7 +94,7 @@ class Modify(Part):
 class Window(Part):
     """A window by rows or by time, sliding row by row or in batches."""
 
-    rows: Annotated[Whole, Field(gt=0)] | None = Field(None, description="The last so many rows.", examples=[100])
+    rows: Positive | None = Field(None, description="The last so many rows.", examples=[100])
     time: Duration | None = Field(None, description="The rows of the last so long.", examples=["5 s"])
     slide: Literal["each", "batch"] = Field("each", description="At every row, or when the window is full.")
 

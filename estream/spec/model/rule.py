@@ -85,21 +85,23 @@ class LogAction(Part):
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="The line's level.")
 
 
-def _or_map(field: str) -> BeforeValidator:
+def _or_map(field: str, kind: type[ActionFields]) -> BeforeValidator:
     """Lets the one needed field stand for the whole map."""
-    return BeforeValidator(lambda value: {field: value} if isinstance(value, str) else value)
+    return BeforeValidator(
+        lambda value: {field: value} if isinstance(value, str) else value, json_schema_input_type=str | kind
+    )
 
 
 class FileAction(Part):
     """Appends the detection to a file, as a line of JSON."""
 
-    file: Annotated[File, _or_map("path")] = Field(description="The file.", examples=["accidents.jsonl"])
+    file: Annotated[File, _or_map("path", File)] = Field(description="The file.", examples=["accidents.jsonl"])
 
 
 class WebhookAction(Part):
     """Calls a URL."""
 
-    webhook: Annotated[Webhook, _or_map("url")] = Field(
+    webhook: Annotated[Webhook, _or_map("url", Webhook)] = Field(
         description="The request.", examples=["https://example.org/hook"]
     )
 
@@ -186,7 +188,9 @@ class Rule(DescribedPart):
         examples=["EDecrease.ts - EImmobile.ts < INTERVAL 10 MINUTES"],
     )
     actions: tuple[Action, ...] = Field(min_length=1, description="What is done, one after the other.")
-    priority: Whole = Field(1, description="Higher first; equal priorities together.", examples=[10])
+    priority: Whole = Field(
+        1, ge=-(2**31), le=2**31 - 1, description="Higher first; equal priorities together.", examples=[10]
+    )
     coupling: Literal["immediate", "deferred", "detached"] = Field(
         "immediate", description="Before the next detection, at the end of the micro-batch, or on its own."
     )
