@@ -1,4 +1,4 @@
-"""The command line: check, explain, schema, init, doctor."""
+"""The command line: check, explain, emit, schema, init, doctor."""
 
 from __future__ import annotations
 
@@ -113,6 +113,30 @@ def explain(
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     typer.echo(explain_plan(loaded.plan, format, select, width, _color(sys.stdout)).rstrip("\n"))
+
+
+@cli.command()
+def emit(
+    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel's name.", show_default=False)],
+    row: Annotated[
+        str | None,
+        typer.Argument(metavar="JSON", help="One row; without it, rows are read from the input, one a line."),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Make the channel: 'ts timestamp, n int'.")
+    ] = None,
+) -> None:
+    """Append rows to a channel, all or none.
+
+    Example:
+
+        estream emit readings '{"patient": 7, "temperature": 39.5}'
+    """
+    from estream.stream.channel_emit import emit_json, find_channel, project_channels
+
+    lines, file = (sys.stdin, "<stdin>") if row is None else ([row], "<argument>")
+    count = emit_json(find_channel(project_channels(os.environ), channel, schema), lines, file)
+    typer.echo(f"{channel}: {count} row{'' if count == 1 else 's'}")
 
 
 @cli.command()
