@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from estream.duration import format_duration
@@ -52,6 +52,8 @@ def _too_long(definition: Definition) -> Iterator[Problem]:
 
 
 def _only_temporal(draft: Draft, definition: Definition) -> Iterator[Problem]:
-    if any(definition.keys.values()) and leaves(definition.root, draft.leaves_of).only_temporal:
+    given = definition.spec.partition_by
+    is_parted = any(given.values()) if isinstance(given, Mapping) else bool(given)
+    if is_parted and leaves(definition.root, draft.leaves_of).only_temporal:
         message = "partition_by needs an event that is not temporal in every detection"
         yield definition.problem(message, hint="a temporal event belongs to every partition")
