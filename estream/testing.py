@@ -27,6 +27,7 @@ from estream.errors import EStreamError
 from estream.event.detect import step
 from estream.event.graph import Graph, compile_graph
 from estream.event.rows import batch_schema
+from estream.event.segments import load, save
 from estream.event.state import begin
 from estream.plan.build import build
 from estream.plan.model import Plan
@@ -175,11 +176,13 @@ def _column_type(name: str, kinds: set[type]) -> str:
 
 def _steps(graph: Graph, rows: Sequence[Row], cuts: Cuts) -> Iterator[pa.Table]:
     """The detections of each step; between steps the state becomes bytes and is read back."""
-    state = begin(graph)
+    state, segments = begin(graph), dict[str, bytes]()
     last = max((one.time for one in rows), default=0)
     for batch, watermark in _batches(rows, cuts):
         first = min((one.time for one in rows if one.time < watermark), default=None)
         yield step(graph, state, _table(graph, batch), watermark, first=first).detections
+        segments = save(graph, state).onto(segments)
+        state, _ = load(graph, segments)
     first = min((one.time for one in rows), default=None)
     yield step(graph, state, _table(graph, []), last, end_of_input=True, first=first).detections
 

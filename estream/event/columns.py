@@ -49,6 +49,15 @@ def nulls_of(column: pa.Array) -> Flags | None:
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
+def word_kind(kind: pa.DataType) -> str:
+    """What the words of a column of this type are."""
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return "integer"
+    if pa.types.is_floating(kind):
+        return "fraction"
+    return "time" if pa.types.is_temporal(kind) else "text"
+
+
 def words_of(column: pa.Array, texts: Texts) -> Words:
     """Exact words: equal values have equal words and others do not; the words of nulls mean nothing.
 

@@ -25,9 +25,11 @@ COMPILED_SOURCES = (
     "mask*.py",
     "kernel*.py",
     "columns*.py",
+    "pattern_kernel.py",
     "detections.py",
     "identity.py",
     "sweep.py",
+    "segment_lists.py",
 )
 
 

@@ -36,6 +36,7 @@ from estream.event.words import (
     ABSENT,
     ACTIVE,
     AND,
+    BUCKET_BITS,
     BUFFERS,
     CHRONICLE,
     CONTEXT,
@@ -77,6 +78,7 @@ from estream.event.words import (
     TIMERS,
     TIMERS_COUNT,
     TIMES,
+    TOUCHED,
     USED,
     WITHIN,
     A,
@@ -333,6 +335,7 @@ def publish(m: int, node: int) -> None:
 @compiled
 def epoch(m: int, key: int, now: int) -> None:
     """All that happens in one partition at one time; what came in from outside is in the buffers already."""
+    poke(peek(m, TOUCHED), key >> BUCKET_BITS, 1)
     due = peek(peek(m, DUE), key) <= now
     if due:
         for timer in range(peek(m, TIMERS_COUNT)):

@@ -9,12 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from estream.event import words
-from estream.event.columns import Texts, floats_of, nulls_of, one_chunk, words_of
-from estream.event.graph import Graph
+from estream.event.columns import Texts, floats_of, nulls_of, one_chunk, word_kind, words_of
+from estream.event.graph import Graph, Group
 from estream.event.memory import Memory
 from estream.spec.types import DataType
 
 Words = npt.NDArray[np.int64]
+
+_ARRAYS = ("_time", "_id", "_event", "_serial", "_integers", "_floats", "_nulls")
 
 ARROW_TYPES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -62,6 +64,18 @@ def column_name(name: str, kind: DataType, taken: list[str]) -> str:
     return f"{name}:{kind}" if name in taken or name in ("event", "time", "id") else name
 
 
+def key_kinds(graph: Graph, group: Group) -> list[str]:
+    """What the words of each key attribute of a group stand for: words of one kind can be compared."""
+    kinds: list[set[str]] = [set() for _ in range(group.key_length)]
+    for node in group.inputs:
+        named = {node.source or "": node.key} if node.operator == "leaf" else dict(node.keys)
+        for leaf, key in named.items():
+            for position, attribute in enumerate(key):
+                column = graph.columns[graph.column_of(leaf, attribute)]
+                kinds[position].add(word_kind(arrow_type(column.type)))
+    return [" or ".join(sorted(found)) for found in kinds]
+
+
 class Rows:
     """Time, id and event code of every row as words, the attributes as Arrow, and what masks compare, side by side."""
 
@@ -90,15 +104,20 @@ class Rows:
         """The event code of each row."""
         return self._event[: self.count]
 
+    @property
+    def serial(self) -> Words:
+        """The number under which each row was saved, or -1."""
+        return self._serial[: self.count]
+
     def _reserve(self, capacity: int) -> None:
         old = self.__dict__.copy()
         self._capacity = capacity
-        self._time, self._id, self._event = (np.empty(capacity, dtype=np.int64) for _ in range(3))
+        self._time, self._id, self._event, self._serial = (np.empty(capacity, dtype=np.int64) for _ in range(4))
         width = max(len(self.masked), 1)
         self._integers = np.empty((width, capacity), dtype=np.int64)
         self._floats = np.empty((width, capacity), dtype=np.float64)
         self._nulls = np.empty((width, capacity), dtype=np.int64)
-        for name in ("_time", "_id", "_event", "_integers", "_floats", "_nulls"):
+        for name in _ARRAYS:
             if name in old:
                 getattr(self, name)[..., : self.count] = old[name][..., : self.count]
 
@@ -108,6 +127,7 @@ class Rows:
         if count > self._capacity:
             self._reserve(max(count, 2 * self._capacity) if self.count else count)
         self._time[first:count], self._id[first:count], self._event[first:count] = time, id_, event
+        self._serial[first:count] = words.NONE
         for place, (column, as_double) in enumerate(self.masked):
             values = one_chunk(attributes.column(column))
             if as_double:
@@ -123,7 +143,7 @@ class Rows:
     def keep(self, rows: Words) -> None:
         """Keep these rows only, in this order."""
         count = len(rows)
-        for name in ("_time", "_id", "_event", "_integers", "_floats", "_nulls"):
+        for name in _ARRAYS:
             array: npt.NDArray[Any] = getattr(self, name)
             setattr(self, name, np.ascontiguousarray(array[..., rows]))
         self.table = self.table.take(pa.array(rows)).combine_chunks()

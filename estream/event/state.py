@@ -14,12 +14,15 @@ from estream.event.columns import Texts
 from estream.event.columns_keys import Keys
 from estream.event.graph import Graph, Group
 from estream.event.kernel import UNBORN
+from estream.event.ledger import Ledger
 from estream.event.masks import Masks, compile_masks
 from estream.event.memory import Memory
 from estream.event.rows import Rows
-from estream.event.words import FOREVER, NONE
+from estream.event.words import BUCKET_BITS, FOREVER, NONE
 
 Words = npt.NDArray[np.int64]
+BUCKET = 1 << BUCKET_BITS
+"""Partitions whose lists are saved together."""
 BEGINNING = -FOREVER
 """The watermark before anything was seen."""
 
@@ -33,6 +36,10 @@ class Partitions:
         self.lists: Words = np.empty((0, group.slots, 2), dtype=np.int64)
         self.due: Words = np.empty(0, dtype=np.int64)
         self.temporal_next: Words = np.empty(0, dtype=np.int64)
+        self.touched: Words = np.empty(0, dtype=np.int64)
+        """By bucket of partitions whether something happened there since the last save."""
+        self.written = 0
+        """How many buckets were saved."""
         self.extend()
 
     @staticmethod
@@ -49,14 +56,24 @@ class Partitions:
         self.lists = _longer(self.lists, capacity, NONE)
         self.due = _longer(self.due, capacity, FOREVER)
         self.temporal_next = _longer(self.temporal_next, capacity, UNBORN)
+        self.touched = _longer(self.touched, -(-capacity // BUCKET), 1)
         if have == 0:
             self.temporal_next[0] = 0
+
+    def born(self, numbers: Words) -> npt.NDArray[np.bool_]:
+        """Which partitions have begun."""
+        return np.asarray(self.temporal_next[numbers] != UNBORN)
+
+    def bear(self, numbers: Words) -> None:
+        """Let partitions have begun, with nothing of what partition 0 has."""
+        self.temporal_next[numbers] = 0
 
     def expose(self, memory: Memory) -> None:
         """Let the kernel run this group."""
         header = memory.header
         memory.point(words.LISTS, self.lists)
         memory.point(words.DUE, self.due)
+        memory.point(words.TOUCHED, self.touched)
         memory.point(words.TIMERS, self.group.timers)
         header[words.TIMERS_COUNT] = len(self.group.timers)
         header[words.SLOTS] = self.group.slots
@@ -93,13 +110,14 @@ class State:
     """Rows that were left when rows were last swept."""
     pooled: int = 0
     """Words of the pool that were left then."""
+    ledger: Ledger = field(default_factory=Ledger)
     counts: Counter[str] = field(default_factory=Counter)
     """`late`, `duplicate`, `null_time`, `null_key`: rows that took no part, or no part in an event."""
 
 
-def begin(graph: Graph) -> State:
-    """The state of a graph that has seen nothing."""
-    memory, texts = Memory(), Texts()
+def begin(graph: Graph, texts: Texts | None = None) -> State:
+    """The state of a graph that has seen nothing; `texts` are those that have codes already."""
+    memory, texts = Memory(), texts or Texts()
     masks = compile_masks(graph)
     rows = Rows(graph, texts, masks.columns)
     memory.header[words.FREE_ITEM] = NONE

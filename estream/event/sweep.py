@@ -12,7 +12,9 @@ from estream.event.kernel_lists import clear, drop_expired, item_field
 from estream.event.memory import peek, poke
 from estream.event.state import State
 from estream.event.words import (
+    BUCKET_BITS,
     FOREVER,
+    FREE_ITEM,
     ITEM_NEXT,
     ITEM_OCCURRENCE,
     ITEM_WORDS,
@@ -34,15 +36,19 @@ SLACK = 1 << 16
 
 
 @compiled
-def drop_useless(m: int, cells: int, count: int, withins: Words, now: int) -> None:
-    """Drop what has expired from every list."""
+def drop_useless(m: int, cells: int, count: int, withins: Words, now: int, touched: Words) -> None:
+    """Drop what has expired from every list, and note where."""
     for number in range(count):
         cell, within = cells + 16 * number, withins[number % len(withins)]
         if within == RECORDED_MIDDLE:
-            if peek(cell, -2) == NONE:
+            if peek(cell, -2) == NONE and peek(cell, 0) != NONE:
                 clear(m, cell)
-        elif within < FOREVER:
+                touched[number // len(withins) >> BUCKET_BITS] = 1
+        elif within < FOREVER and peek(cell, 0) != NONE:
+            before = peek(m, FREE_ITEM)
             drop_expired(m, cell, now - within)
+            if peek(m, FREE_ITEM) != before:
+                touched[number // len(withins) >> BUCKET_BITS] = 1
 
 
 @compiled
@@ -123,9 +129,8 @@ def sweep(graph: Graph, state: State, now: bool = False) -> None:
     live_rows = np.zeros(state.rows.count, dtype=np.bool_)
     live_composites = np.zeros(len(memory.used(POOL)) // POOL_WORDS, dtype=np.bool_)
     for cells, count, one in listed:
-        drop_useless(
-            memory.address, cells, count, withins_of(graph, one.group.number, one.group.slots), state.watermark
-        )
+        withins = withins_of(graph, one.group.number, one.group.slots)
+        drop_useless(memory.address, cells, count, withins, state.watermark, one.touched)
         mark(memory.address, cells, count, live_rows, live_composites)
     kept = np.flatnonzero(live_rows)
     numbers = np.empty(len(live_rows), dtype=np.int64)
@@ -136,4 +141,5 @@ def sweep(graph: Graph, state: State, now: bool = False) -> None:
         renumber(memory.address, cells, count, numbers, composites)
     state.rows.keep(kept)
     state.rows.expose(memory)
+    state.ledger.swept = True
     state.swept, state.pooled = len(kept), int(memory.header[words.POOL + USED])

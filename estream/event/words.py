@@ -43,8 +43,12 @@ windows of P* detections. ASKED: rows a mask is asked of. ACTIVE: nodes to visit
     TEMPORAL_NEXT,
     LAST_TICK,
     CONSTANTS,
+    TOUCHED,
     HEADER_WORDS,
-) = range(27, 27 + 28)
+) = range(27, 27 + 29)
+
+BUCKET_BITS = 12
+"""The partitions of a bucket have numbers that differ in these low bits only."""
 
 ITEM_WORDS = 4
 ITEM_NEXT, ITEM_OCCURRENCE, ITEM_START, ITEM_END = range(ITEM_WORDS)
