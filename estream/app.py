@@ -10,7 +10,6 @@ from estream.content import read_content
 from estream.errors import EStreamError, Problem
 from estream.plan.build import build
 from estream.plan.model import Plan
-from estream.settings import load_settings, settings_files
 from estream.spec.check import check
 from estream.spec.checked import Checked
 from estream.spec.reader import Read, read_ceq
@@ -37,16 +36,20 @@ class Loaded:
 
 
 def load(path: Path, environment: Mapping[str, str], root: Path | None = None) -> Loaded:
-    """Read, check and plan a CEQ file; `root` is the folder that includes may not leave."""
+    """Read, check and plan a CEQ file; `root` is the folder that includes may not leave.
+
+    The right parts of a wrong file are planned too, so that a user sees all problems at once; but there is no plan.
+    """
     read = read_ceq(path, root or project_root(path), environment)
     if read.ceq is None:
         return Loaded(read, None, None, read.problems)
     checked, found = check(read)
     problems = (*read.problems, *found)
-    if any(problem.severity == "error" for problem in problems):
-        return Loaded(read, checked, None, problems)
-    plan, found = build(checked)
-    return Loaded(read, checked, plan, (*problems, *found))
+    wrong = any(problem.severity == "error" for problem in problems)
+    # A rule that is wrong does not ask for its event, which is planned nevertheless.
+    plan, found = build(checked, checked.events if wrong else ())
+    problems = tuple(sorted((*problems, *found), key=lambda problem: problem.place))
+    return Loaded(read, checked, None if wrong else plan, problems)
 
 
 def ask_spark(loaded: Loaded) -> Loaded:
@@ -72,8 +75,3 @@ def require_readable(path: Path) -> None:
         read_content(path, 0)
     except ValueError as error:
         raise EStreamError(f"{path}: {error}") from None
-
-
-def channels_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of channels of the project in which the program was started."""
-    return Path(load_settings(settings_files(Path()), environment).paths.channels)

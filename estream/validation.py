@@ -81,6 +81,8 @@ class _Spot:
     missing: str | None = None
     at_key: bool = False
     siblings: tuple[str, ...] = ()
+    kinds: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Of a part of several kinds: the keys that make it the kind it is, and those that make it another."""
 
     def follow(self, loc: tuple[int | str, ...]) -> _Spot:
         """The point that pydantic's location names."""
@@ -92,7 +94,9 @@ class _Spot:
     def _step(self, step: int | str) -> _Spot:
         tagged = _tagged(self.annotation, step)
         if tagged is not None:
-            return replace(self, annotation=tagged)
+            own = [key for key in _deciding(tagged) if isinstance(self.value, Map) and key in self.value]
+            others = [key for key in _kind_keys(self.annotation) if key not in _fields(tagged)]
+            return replace(self, annotation=tagged, kinds=(tuple(own), tuple(others)))
         if step == "[key]":
             return replace(self, at_key=True)
         inner = _inner(self.annotation, step)
@@ -211,6 +215,11 @@ def _unknown_key(spot: _Spot) -> Problem:
     parent, _, key = spot.path.rpartition(".")
     where = f"{spot.owner}: {parent}" if parent else spot.owner
     place = spot.key.place if spot.key is not None else spot.place
+    own, others = spot.kinds
+    if key in others and own:
+        return Problem(place, f"{where}: has both {own[0]!r} and {key!r}; keep one")
+    if " " in key and isinstance(spot.value, Text) and not spot.value:
+        return Problem(place, f"unknown key {key!r} in {where}; text with a comma inside {{ }} needs quotes")
     return Problem(place, f"unknown key {key!r} in {where}; {suggestion(key, spot.siblings)}")
 
 
@@ -229,9 +238,13 @@ def _no_kind(spot: _Spot) -> Problem:
 
 def _kind_keys(annotation: Any) -> list[str]:
     """For each kind the keys of which one must be there."""
-    keys: dict[str, None] = {}
-    for member in _tags(annotation).values():
-        model = _bare(member)
-        own = [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
-        keys |= dict.fromkeys(own or getattr(model, "ONE_OF", []))
-    return list(keys)
+    return list(dict.fromkeys(key for member in _tags(annotation).values() for key in _deciding(member)))
+
+
+def _deciding(member: Any) -> list[str]:
+    """The keys that make a part be of this kind."""
+    model = _bare(member)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return []
+    own = [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
+    return own or list(getattr(model, "ONE_OF", []))

@@ -24,6 +24,13 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\
 _LINE_BREAK = re.compile("\r\n|\r|\n")
 _CORE = "tag:yaml.org,2002:"
 _TAGS = {"scalar": ("str", "int", "float", "bool", "null"), "map": ("map",), "list": ("seq",)}
+_ADVICE = {
+    "cannot start any token": (
+        "a character that cannot begin a value; put the value in quotes, and indent with spaces, not tabs"
+    ),
+    "mapping values are not allowed": "':' cannot stand here; put the text in quotes, or the key on a line of its own",
+}
+"""What helps more than the parser's own words, by what they contain."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -113,9 +120,10 @@ def _not_yaml(error: yaml.MarkedYAMLError, lines: list[str], file: str) -> Probl
     mark = error.problem_mark or error.context_mark
     place = _place_at(mark.line, mark.column, lines, file) if mark else Place(file, 1, 1)
     words = str(error.problem or error.context or "it cannot be read")
-    if "cannot start any token" in words:
-        words = "a character that cannot begin a value; put the value in quotes, and indent with spaces, not tabs"
     context = f" {error.context}" if error.problem and error.context else ""
+    for sign, advice in _ADVICE.items():
+        if sign in words:
+            words, context = advice, ""
     return Problem(place, f"not YAML{context}: {words}")
 
 

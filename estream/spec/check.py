@@ -11,7 +11,8 @@ from estream.spec.check_queries import check_queries
 from estream.spec.check_rules import check_rules
 from estream.spec.check_streams import check_clashes, check_streams, check_tables
 from estream.spec.check_unused import check_unused
-from estream.spec.checked import Checked
+from estream.spec.checked import Checked, CheckedEvent, CheckedQuery
+from estream.spec.event_expression import names
 from estream.spec.findings import Findings
 from estream.spec.model import Ceq
 from estream.spec.reader import Read
@@ -36,5 +37,20 @@ def check(read: Read) -> tuple[Checked, list[Problem]]:
     findings = Findings(read.ceq or Ceq(), set(read.broken))
     for look in CHECKS:
         look(findings)
-    checked = Checked(findings.ceq, findings.queries, findings.events, findings.rules)
-    return checked, sorted(dict.fromkeys(findings.problems), key=lambda problem: problem.place)
+    return _sound(findings), sorted(dict.fromkeys(findings.problems), key=lambda problem: problem.place)
+
+
+def _sound(findings: Findings) -> Checked:
+    """The parts that are right and read right ones only."""
+    tables = set(map(str, findings.ceq.tables))
+    queries: dict[str, CheckedQuery] = {}
+    for name, query in findings.queries.items():
+        if all(read in queries or read in tables for read in query.reads):
+            queries[name] = query
+    events: dict[str, CheckedEvent] = {}
+    for name, event in findings.events.items():
+        needed = names(event.when) if event.when is not None else ()
+        if (event.query is None or event.query in queries) and all(other in events for other in needed):
+            events[name] = event
+    rules = {name: rule for name, rule in findings.rules.items() if str(rule.spec.on) in events}
+    return Checked(findings.ceq, queries, events, rules)

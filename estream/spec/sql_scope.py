@@ -125,7 +125,7 @@ class Scopes:
 
     def _table(self, node: exp.Expr, ctes: Mapping[str, Relation], outer: Frame | None) -> Source:
         alias = node.alias_or_name
-        if isinstance(node, exp.Subquery | exp.Lateral):
+        if isinstance(node, exp.Subquery) or (isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery)):
             inner = self.query(node.this, ctes, outer)
             return Source(alias, _renamed(inner, node))
         if isinstance(node, exp.Values):

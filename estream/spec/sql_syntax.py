@@ -27,15 +27,34 @@ _OPENING: Final = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L
 _CLOSING: Final = {TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.R_PAREN}
 _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
+_GAP: Final = r"(?:`|\s|/\*.*?\*/|--[^\n]*\n)*"
+"""What may stand between a function's name and its bracket."""
+# Where the parser here and Spark's read a text differently, one could hide code from the checks in what looks like a
+# comment or a quote. So what they read differently may not stand in SQL at all, and Java not even in quotes.
+_READ_DIFFERENTLY: Final = (
+    (
+        re.compile(r"--[^\n]*\\\r?\n"),
+        "a comment cannot end with a backslash: Spark takes the next line for a part of it",
+    ),
+    (re.compile(r"\{#"), "'{#' cannot stand here: Spark knows no such comments"),
+    (re.compile(rf"(?is)\bidentifier{_GAP}\("), "IDENTIFIER cannot be used here: write the name itself"),
+)
+_JAVA_CALL: Final = re.compile(rf"(?is)\b(?:java_method|(?:try_)?reflect){_GAP}\(")
 _REFUSED_FUNCTIONS: Final = {
     **dict.fromkeys(("java_method", "reflect", "try_reflect"), "calls Java code"),
     **dict.fromkeys(("read_files", "read_kafka", "read_pubsub", "read_kinesis", "cloud_files"), "reads other data"),
     **dict.fromkeys(("http_request", "ai_query", "remote_query"), "calls another system"),
     **dict.fromkeys(("secret", "try_secret", "list_secrets"), "reads secrets"),
+    **dict.fromkeys(("from_protobuf", "to_protobuf"), "reads a file of descriptors"),
+    **dict.fromkeys(
+        ("input_file_name", "input_file_block_start", "input_file_block_length"), "tells of files, not of rows"
+    ),
+    **dict.fromkeys(("current_user", "session_user", "user"), "tells who runs the query, not of rows"),
     **dict.fromkeys(("raise_error", "assert_true"), "would stop the stream"),
 }
 _CHANGING_FUNCTIONS: Final = (
     *("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform", "monotonically_increasing_id", "now"),
+    *("spark_partition_id",),
     *("current_timestamp", "current_date", "curdate", "localtimestamp", "unix_timestamp"),
 )
 _REFUSED_CLAUSES: Final[dict[type[exp.Expr], str]] = {
@@ -53,6 +72,7 @@ _REFUSED_CLAUSES: Final[dict[type[exp.Expr], str]] = {
     exp.Placeholder: "a parameter: write the value, or ${NAME} of the environment",
     exp.Parameter: "a parameter: write the value, or ${NAME} of the environment",
     exp.Hint: "a hint: EStream plans the query; leave it out",
+    exp.Version: "AS OF: a stream has no versions; leave it out",
     exp.Into: "INTO: a query only reads; use `publish:` to give its rows a name",
     exp.Lock: "FOR UPDATE: a query only reads; leave it out",
 }
@@ -64,6 +84,7 @@ def parse_query(sql: Text) -> exp.Query:
         raise EStreamError([sql.problem(f"the SQL has {len(sql):,} characters; at most {LONGEST:,} are read")])
     found = _tokens(sql)
     _check_tokens(sql, found)
+    _check_reading(sql)
     try:
         (tree,) = sqlglot.Dialect.get_or_raise("spark").parser().parse(_with_window_calls(found), str(sql))
     except ParseError as error:
@@ -87,6 +108,11 @@ def refusals(sql: Text, tree: exp.Query) -> list[Problem]:
             problems.append(sql.problem(f"{what} cannot be used here: {advice}", place))
         elif isinstance(node, exp.Func) and not isinstance(node.parent, exp.Table):
             problems += _function_problems(sql, node)
+    hidden = None if any("Java" in problem.message for problem in problems) else _JAVA_CALL.search(sql)
+    if hidden:
+        problems.append(
+            sql.problem("functions that call Java code may not stand in quotes or comments", hidden.start())
+        )
     return problems
 
 
@@ -163,6 +189,14 @@ def _check_tokens(sql: Text, found: list[Token]) -> None:
         if dangling and (following is None or following.token_type in _CLOSING):
             message = f"nothing stands after {token.text!r}"
             raise EStreamError([sql.problem(message, token.start, len(token.text))])
+
+
+def _check_reading(sql: Text) -> None:
+    """Refuses what Spark would read otherwise."""
+    for sign, message in _READ_DIFFERENTLY:
+        found = sign.search(sql)
+        if found:
+            raise EStreamError([sql.problem(message, found.start(), len(found[0].rstrip()))])
 
 
 def _syntax_problem(sql: Text, error: ParseError) -> Problem:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from estream.app import load
 from estream.errors import Problem
 from estream.plan.build import build
 from estream.spec.check import check
@@ -23,12 +24,11 @@ RIGHT_TEXT = (DATA / "right" / "fever.yaml").read_text()
 
 
 def problems_of(read: Read) -> list[Problem]:
-    """What a user sees: problems of reading, of checking, and of planning if nothing is wrong before."""
+    """What a user sees: problems of reading, of checking, and of planning what is right."""
     checked, found = check(read)
     problems = [*read.problems, *found]
-    if any(problem.severity == "error" for problem in problems):
-        return problems
-    return [*problems, *build(checked)[1]]
+    wrong = any(problem.severity == "error" for problem in problems)
+    return [*problems, *build(checked, checked.events if wrong else ())[1]]
 
 
 def checked(text: str) -> Checked:
@@ -44,15 +44,14 @@ def read_text(text: str) -> Read:
 
 @pytest.mark.parametrize("path", WRONG, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_wrong_file_gets_exactly_these_messages(path: Path) -> None:
-    read = read_ceq(path, path.parent, {})
-    told = [str(problem).replace(f"{path.parent}/", "") for problem in problems_of(read)]
+    told = [str(problem).replace(f"{path.parent}/", "") for problem in load(path, {}, path.parent).problems]
     assert told == path.with_suffix(".expected").read_text().splitlines()
     assert told
 
 
 @pytest.mark.parametrize("path", RIGHT, ids=lambda path: path.stem)
 def test_a_right_file_gets_no_message(path: Path) -> None:
-    assert problems_of(read_ceq(path, path.parent, {})) == []
+    assert load(path, {}, path.parent).problems == ()
 
 
 def test_there_are_many_kinds_of_mistakes() -> None:

@@ -96,6 +96,57 @@ def test_nesting_without_end_is_told() -> None:
     assert all(problem.message for problem in chain.problems)
 
 
+JAVA = 'reflect("java.lang.System", "getenv", "HOME")'
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (f"SELECT ts, {JAVA} AS x FROM Cars", "function reflect is not allowed: it calls Java code"),
+        ("SELECT ts, `java_method`('a') AS x FROM Cars", "function java_method is not allowed: it calls Java code"),
+        (
+            "SELECT ts, system.builtin.reflect('a') AS x FROM Cars",
+            "function reflect is not allowed: it calls Java code",
+        ),
+        (
+            "SELECT ts, IDENTIFIER('reflect')('a', 'b') AS x FROM Cars",
+            "IDENTIFIER cannot be used here: write the name itself",
+        ),
+        ("SELECT ts FROM IDENTIFIER /**/ ('Cars')", "IDENTIFIER cannot be used here: write the name itself"),
+        # For Spark the second line is a comment, so that the third is code; for others it is a quote that hides it.
+        (
+            f"SELECT ts, -- \\\n '\n {JAVA} AS x --' AS x\n FROM Cars",
+            "a comment cannot end with a backslash: Spark takes the next line for a part of it",
+        ),
+        (f"SELECT ts, '{JAVA}' AS x FROM Cars", "functions that call Java code may not stand in quotes or comments"),
+        ("SELECT ts, 1 AS a {# b #} FROM Cars", "'{#' cannot stand here: Spark knows no such comments"),
+        ("SELECT ts FROM Cars VERSION AS OF 1", "AS OF cannot be used here: a stream has no versions; leave it out"),
+        (
+            "SELECT ts FROM Cars, LATERAL range(1000000000)",
+            "FROM reads streams, queries and tables of the file, no functions",
+        ),
+        (
+            "SELECT ts FROM Cars WHERE seg IN (SELECT seg FROM csv.`/etc/passwd`)",
+            "'csv./etc/passwd' is no name of the file; declare it under `tables:` and use its name",
+        ),
+        (
+            "SELECT ts FROM `csv./etc/passwd`",
+            "unknown stream, query or table 'csv./etc/passwd'; the file has Cars, Counts, Roads, Broken",
+        ),
+        (
+            "SELECT ts, input_file_name() AS f FROM Cars",
+            "function input_file_name is not allowed: it tells of files, not of rows",
+        ),
+        (
+            "FROM Cars SELECT TRANSFORM(ts) USING 'cat /etc/passwd' AS (x)",
+            "TRANSFORM cannot be used here: it runs a program; use a Python action in a rule",
+        ),
+    ],
+)
+def test_sql_runs_no_code_and_reads_no_files(sql: str, message: str) -> None:
+    assert [problem.message for problem in infer(Text(sql), TABLES).problems] == [message]
+
+
 VOCABULARY = """
     SELECT FROM WHERE GROUP BY Cars Roads ts car seg window ( ) , * . AS a 1 'x' ; JOIN ON = USING WITH UNION ALL NOT IN
     CASE WHEN END cast OVER HAVING count sum [ ] -> { } : ? ` " -- /* interval LATERAL VIEW explode VALUES
