@@ -212,13 +212,14 @@ def _rule_of_the_model(message: str, context: Mapping[str, Any], spot: _Spot, na
 
 
 def _unknown_key(spot: _Spot) -> Problem:
-    parent, _, key = spot.path.rpartition(".")
+    key = str(spot.key) if spot.key is not None else spot.path
+    parent = spot.path.removesuffix(key).removesuffix(".")
     where = f"{spot.owner}: {parent}" if parent else spot.owner
     place = spot.key.place if spot.key is not None else spot.place
     own, others = spot.kinds
     if key in others and own:
         return Problem(place, f"{where}: has both {own[0]!r} and {key!r}; keep one")
-    if " " in key and isinstance(spot.value, Text) and not spot.value:
+    if not key.isidentifier() and isinstance(spot.value, Text) and not spot.value:
         return Problem(place, f"unknown key {key!r} in {where}; text with a comma inside {{ }} needs quotes")
     return Problem(place, f"unknown key {key!r} in {where}; {suggestion(key, spot.siblings)}")
 
