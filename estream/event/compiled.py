@@ -42,22 +42,27 @@ def cache_directory() -> Path:
 
 
 @cache
-def kernel_cache() -> Path:
-    """The directory for this content of the kernel's sources and this numba."""
+def source_cache(kind: str, sources: tuple[str, ...]) -> Path:
+    """The directory for this content of the sources, which are patterns, and this numba."""
     here = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for pattern in COMPILED_SOURCES:
+    for pattern in sources:
         for source in sorted(here.glob(pattern)):
             digest.update(source.read_bytes())
-    return cache_directory() / f"kernel-{digest.hexdigest()[:16]}"
+    return cache_directory() / f"{kind}-{digest.hexdigest()[:16]}"
+
+
+def kernel_cache() -> Path:
+    """The directory of the kernel's functions."""
+    return source_cache("kernel", COMPILED_SOURCES)
 
 
 @contextmanager
-def kept_on_disk() -> Iterator[None]:
+def kept_on_disk(directory: Path | None = None) -> Iterator[None]:
     """Let numba keep what is declared inside in EStream's own cache; elsewhere its setting stays as it was."""
     config: Any = numba_config
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(kernel_cache())
+    config.CACHE_DIR = str(directory or kernel_cache())
     try:
         yield
     finally:

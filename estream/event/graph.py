@@ -190,10 +190,7 @@ def _node_table(
 
 
 def _conjunct_table(nodes: Sequence[Node]) -> Words:
-    """Kind, the operand whose occurrence is asked (of kind 2 the one that is not the initiator's), and the number."""
+    """Kind, and the operand whose occurrence is asked (of kind 2 the one that is not the initiator's)."""
     asked = chain.from_iterable(node.conjuncts for node in nodes)
-    rows: list[tuple[int, int, int]] = [
-        (conjunct.kind, 0 if conjunct.kind == 3 else conjunct.operands[-1], number)
-        for number, conjunct in enumerate(asked)
-    ]
-    return np.array(rows or [(0, 0, 0)], dtype=np.int64)
+    rows = [(conjunct.kind, 0 if conjunct.kind == 3 else conjunct.operands[-1]) for conjunct in asked]
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)

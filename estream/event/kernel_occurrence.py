@@ -8,11 +8,11 @@ from __future__ import annotations
 from estream.event.compiled import compiled
 from estream.event.memory import call, peek, poke, push, reserve
 from estream.event.words import (
-    ASK,
     ASKED,
     CONJUNCT_COUNT,
+    CONJUNCT_FRAME,
+    CONJUNCT_FUNCTION,
     CONJUNCT_KIND,
-    CONJUNCT_NUMBER,
     CONJUNCT_OPERAND,
     CONJUNCT_WORDS,
     CONJUNCTS,
@@ -120,7 +120,7 @@ def asked(m: int, node: int, kind: int, operand: int, first: int, second: int) -
             if kind == INITIATOR_WITH:
                 append_rows(m, ASKED, second)
             filled = True
-        if call(peek(m, ASK), peek(table, at + CONJUNCT_NUMBER), m, 0) == 0:
+        if call(peek(table, at + CONJUNCT_FUNCTION), m, peek(table, at + CONJUNCT_FRAME), 0) == 0:
             return False
     return True
 

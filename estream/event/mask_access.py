@@ -1,10 +1,10 @@
-"""What the functions of masks read: the rows they are asked of, attributes, codes of constant texts."""
+"""What the functions of masks read: the rows they are asked of, attributes."""
 
 from __future__ import annotations
 
 from estream.event.compiled import compiled
 from estream.event.memory import peek, peek_double
-from estream.event.words import ASKED, CONSTANTS, FLOATS, INTEGERS, NULLS, ROW_EVENT, STRIDE, USED
+from estream.event.words import ASKED, FLOATS, INTEGERS, NULLS, ROW_EVENT, STRIDE, USED
 
 
 @compiled
@@ -46,9 +46,3 @@ def integer(m: int, place: int, row: int) -> int:
 def double(m: int, place: int, row: int) -> float:
     """An attribute as a double."""
     return 0.0 if row < 0 else peek_double(peek(m, FLOATS), place * peek(m, STRIDE) + row)
-
-
-@compiled
-def text_code(m: int, place: int) -> int:
-    """The code of a constant text."""
-    return peek(peek(m, CONSTANTS), place)

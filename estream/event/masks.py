@@ -1,4 +1,4 @@
-"""Masks of composite events as one compiled function, which the kernel calls by its address.
+"""Masks of composite events: each conjunct a compiled function, which the kernel calls by its address.
 
 The source is written to the cache directory under a name made from its content, and compiled once: a second start
 finds the machine code there.
@@ -12,27 +12,38 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from estream.event import scalar
-from estream.event.compiled import kept_on_disk, kernel_cache
+from estream.event.columns import Texts
+from estream.event.compiled import kept_on_disk, source_cache
 from estream.event.graph import Graph
+from estream.event.words import CONJUNCT_WORDS
 from estream.spec.expression import Aggregate, Attribute, Expression, Literal, walk
 from estream.spec.types import FRACTIONS
 
-HEADER = f'''"""Masks of a graph, made by EStream."""
+Words = npt.NDArray[np.int64]
+MASK_SOURCES = ("memory.py", "words.py", "mask_access.py")
+
+HEADER = f'''"""A conjunct of a mask, made by EStream."""
 
 from numba import cfunc, njit
 
-from estream.event.mask_access import double, integer, is_null, last_row, row_at, rows_asked, text_code
+from estream.event.mask_access import double, integer, is_null, last_row, row_at, rows_asked
+from estream.event.memory import peek
 {scalar.PREAMBLE}
 '''
 FOOTER = """
 
 @cfunc("int64(int64, int64, int64)", cache=True)
-def ask(conjunct, m, unused):
-{branches}    return 0
+def ask(m, frame, unused):
+{body}
+    return 1 if holds({given})[0] else 0
 """
 
 FIRST_VALUE = """
@@ -55,36 +66,55 @@ FOLDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Masks:
-    """The compiled conjuncts of a graph; `columns` are the attributes they ask for, as `Rows` takes them."""
+class Mask:
+    """A compiled conjunct. The frame is what it is asked with: event codes, places of columns, constant texts.
+
+    So conjuncts that differ in names and texts only are the same code.
+    """
 
     address: int
+    frame: tuple[int | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """The conjuncts of a graph; `columns` are the attributes they ask for, as `Rows` takes them."""
+
+    conjuncts: tuple[Mask, ...]
     columns: tuple[tuple[int, bool], ...]
-    texts: tuple[str, ...]
-    """Constant texts, which the masks know by their place in this list."""
-    function: Any = None
+
+    def table(self, kinds: Words, texts: Texts) -> tuple[Words, Words]:
+        """The conjuncts as the kernel reads them, and the frames they point to; `kinds` are kind and operand."""
+        frames = [texts.code(one) if isinstance(one, str) else one for mask in self.conjuncts for one in mask.frame]
+        flat = np.array(frames or [0], dtype=np.int64)
+        table = np.zeros((len(self.conjuncts) + 1, CONJUNCT_WORDS), dtype=np.int64)
+        place = int(flat.ctypes.data)
+        for row, kind, mask in zip(table, kinds, self.conjuncts, strict=False):
+            row[:] = (*kind, mask.address, place)
+            place += flat.itemsize * len(mask.frame)
+        return table, flat
 
 
 def compile_masks(graph: Graph) -> Masks:
     """Compile every conjunct of the graph, or load what an earlier process compiled."""
-    writing = _Writing(graph)
-    if not graph.conjuncts:
-        return Masks(0, (), ())
-    bodies = [writing.conjunct(number, one.expression) for number, one in enumerate(graph.conjuncts)]
-    branches = "".join(
-        f"    if conjunct == {number}:\n        return conjunct_{number}(m)\n" for number in range(len(bodies))
-    )
-    function = _load(HEADER + "\n\n".join(bodies) + FOOTER.format(branches=branches))
-    return Masks(function.address, tuple(writing.columns), tuple(writing.texts), function)
+    columns: dict[tuple[int, bool], int] = {}
+    conjuncts = []
+    for one in graph.conjuncts:
+        writing = _Writing(graph, columns)
+        source = writing.conjunct(one.expression)
+        conjuncts.append(Mask(_load(source).address, tuple(writing.frame)))
+    return Masks(tuple(conjuncts), tuple(columns))
 
 
+@cache
 def _load(source: str) -> Any:
     """The compiled `ask` of a source."""
-    name = f"estream_masks_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
-    path = kernel_cache() / f"{name}.py"
+    name = f"estream_mask_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+    directory = source_cache("mask", MASK_SOURCES)
+    path = directory / f"{name}.py"
     if not path.exists():
         _write(path, source)
-    with kept_on_disk():
+    with kept_on_disk(directory):
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
         assert spec.loader is not None
@@ -104,43 +134,53 @@ def _write(path: Path, source: str) -> None:
 
 
 class _Writing:
-    """The source of conjuncts, and what they ask for."""
+    """The source of a conjunct, and what it asks for."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, columns: dict[tuple[int, bool], int]) -> None:
         self.graph = graph
-        self.columns: dict[tuple[int, bool], int] = {}
-        self.texts: dict[str, int] = {}
+        self.columns = columns
+        self.frame: list[int | str] = []
+        self._places: dict[tuple[str, int | str], int] = {}
 
-    def conjunct(self, number: int, expression: Expression) -> str:
-        """The functions of one conjunct."""
+    def conjunct(self, expression: Expression) -> str:
+        """The module of one conjunct."""
         arguments = {argument: f"a{place}" for place, argument in enumerate(scalar.arguments_of(expression))}
-        functions = [scalar.to_source(expression, f"holds_{number}", arguments)]
+        functions = [scalar.to_source(expression, "holds", arguments)]
         lines: list[str] = []
         for argument, name in arguments.items():
             if isinstance(argument, Aggregate):
                 if argument.operand is not None and not _is_event(argument.operand):
-                    functions.append(self._operand(f"of_{number}_{name}", argument.operand))
-                lines += self._aggregate(argument, name, f"of_{number}_{name}")
+                    functions.append(self._operand(f"of_{name}", argument.operand))
+                lines += self._aggregate(argument, name, f"of_{name}")
             else:
                 lines += self._given(argument, name)
         given = ", ".join(n if isinstance(a, Literal) else f"{n}, {n}_null" for a, n in arguments.items())
         body = "\n".join(f"    {line}" for line in lines)
-        functions.append(f"def conjunct_{number}(m):\n{body}\n    return 1 if holds_{number}({given})[0] else 0\n")
-        return "\n\n".join(f"@njit(error_model='numpy')\n{function}" for function in functions)
+        inner = "\n\n".join(f"@njit(error_model='numpy')\n{function}" for function in functions)
+        return HEADER + inner + FOOTER.format(body=body, given=given)
+
+    def _framed(self, kind: str, value: int | str) -> str:
+        """A value that is in the frame, as the source reads it; values of different kinds have places of their own."""
+        place = self._places.setdefault((kind, value), len(self._places))
+        if place == len(self.frame):
+            self.frame.append(value)
+        return f"peek(frame, {place})"
+
+    def _event(self, name: str) -> str:
+        return self._framed("event", self.graph.event_code(name))
 
     def _given(self, argument: Attribute | Literal, name: str) -> Iterator[str]:
         """Lines that fetch a constant text, or an attribute of the last row of its leaf."""
         if isinstance(argument, Literal):
-            place = self.texts.setdefault(str(argument.value), len(self.texts))
-            yield f"{name} = text_code(m, {place})"
+            yield f"{name} = {self._framed('text', str(argument.value))}"
         else:
-            yield f"{name}_row = last_row(m, {self.graph.event_code(argument.event or '')})"
+            yield f"{name}_row = last_row(m, {self._event(argument.event or '')})"
             yield from self._fetch(argument, name, f"{name}_row")
 
     def _fetch(self, attribute: Attribute, name: str, row: str) -> Iterator[str]:
         as_double = attribute.type.name in FRACTIONS
         column = self.graph.column_of(attribute.event or "", attribute.name)
-        place = self.columns.setdefault((column, as_double), len(self.columns))
+        place = self._framed("column", self.columns.setdefault((column, as_double), len(self.columns)))
         yield f"{name}_null = is_null(m, {place}, {row})"
         yield f"{name} = {'double' if as_double else 'integer'}(m, {place}, {row})"
 
@@ -157,7 +197,7 @@ class _Writing:
         zero = "0.0" if aggregate.type.name in FRACTIONS else "0"
         yield f"{name}, {name}_null, {name}_count = {zero}, {aggregate.name != 'count'}, 0"
         yield "for position in range(rows_asked(m)):"
-        yield f"    row = row_at(m, position, {self.graph.event_code(leaf)})"
+        yield f"    row = row_at(m, position, {self._event(leaf)})"
         yield "    if row >= 0:"
         if whole:
             yield "        x, x_null = 0, False"

@@ -106,6 +106,7 @@ class Memory:
     def __init__(self) -> None:
         self.header: Words = np.zeros(HEADER_WORDS, dtype=np.int64)
         self._arrays: dict[int, npt.NDArray[Any]] = {}
+        self._kept: list[npt.NDArray[Any]] = []
         self._grow = _GROW(self._grown)
         pointer = ctypes.cast(self._grow, ctypes.c_void_p).value
         self.header[GROW] = pointer if pointer is not None else 0
@@ -121,6 +122,10 @@ class Memory:
         """Let a header word point to an array, which is kept alive; it must be contiguous."""
         self._arrays[word] = array
         self.header[word] = array.ctypes.data
+
+    def keep(self, array: npt.NDArray[Any]) -> None:
+        """Keep an array alive that other arrays hold addresses in."""
+        self._kept.append(array)
 
     def allot(self, array: int, capacity: int) -> None:
         """An empty growable array."""

@@ -15,7 +15,7 @@ from estream.event.columns_keys import Keys
 from estream.event.graph import Graph, Group
 from estream.event.kernel import UNBORN
 from estream.event.ledger import Ledger
-from estream.event.masks import Masks, compile_masks
+from estream.event.masks import compile_masks
 from estream.event.memory import Memory
 from estream.event.rows import Rows
 from estream.event.words import BUCKET_BITS, FOREVER, NONE
@@ -95,7 +95,6 @@ class State:
     """Everything that `step` moves. Made by `begin`, or by `estream.event.segments.load`."""
 
     memory: Memory
-    masks: Masks
     texts: Texts
     rows: Rows
     partitions: tuple[Partitions, ...]
@@ -121,16 +120,16 @@ def begin(graph: Graph, texts: Texts | None = None) -> State:
     masks = compile_masks(graph)
     rows = Rows(graph, texts, masks.columns)
     memory.header[words.FREE_ITEM] = NONE
-    memory.header[words.ASK] = masks.address
+    table, frames = masks.table(graph.conjunct_table, texts)
     for word, array in (
         (words.NODES, graph.table),
         (words.OPERANDS, graph.operands),
         (words.PARENTS, graph.parents),
-        (words.CONJUNCTS, graph.conjunct_table),
+        (words.CONJUNCTS, table),
         (words.EVENT_RANK, graph.event_rank),
-        (words.CONSTANTS, np.array([texts.code(text) for text in masks.texts] or [0], dtype=np.int64)),
         (words.BUFFERS, np.zeros(2 * len(graph.nodes) + 2, dtype=np.int64)),
     ):
         memory.point(word, array)
     partitions = tuple(Partitions(group) for group in graph.groups)
-    return State(memory, masks, texts, rows, partitions, rows.schema.empty_table())
+    memory.keep(frames)
+    return State(memory, texts, rows, partitions, rows.schema.empty_table())

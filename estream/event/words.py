@@ -26,7 +26,6 @@ windows of P* detections. ASKED: rows a mask is asked of. ACTIVE: nodes to visit
     PARENTS,
     CONJUNCTS,
     BUFFERS,
-    ASK,
     GROW,
     INTEGERS,
     FLOATS,
@@ -42,10 +41,9 @@ windows of P* detections. ASKED: rows a mask is asked of. ACTIVE: nodes to visit
     TEMPORAL_COUNT,
     TEMPORAL_NEXT,
     LAST_TICK,
-    CONSTANTS,
     TOUCHED,
     HEADER_WORDS,
-) = range(27, 27 + 29)
+) = range(27, 27 + 27)
 
 BUCKET_BITS = 12
 """The partitions of a bucket have numbers that differ in these low bits only."""
@@ -78,8 +76,9 @@ NODE_WORDS = 15
     DISTINCT,
 ) = range(NODE_WORDS)
 
-CONJUNCT_WORDS = 3
-CONJUNCT_KIND, CONJUNCT_OPERAND, CONJUNCT_NUMBER = range(CONJUNCT_WORDS)
+CONJUNCT_WORDS = 4
+CONJUNCT_KIND, CONJUNCT_OPERAND, CONJUNCT_FUNCTION, CONJUNCT_FRAME = range(CONJUNCT_WORDS)
+"""FUNCTION, FRAME: addresses of the compiled conjunct and of what it is asked with."""
 
 OPERATORS = (
     "leaf",
