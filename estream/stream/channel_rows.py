@@ -25,7 +25,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 def rows_from_json(lines: Iterable[str], schema: pa.Schema, file: str) -> pa.Table:
     """The rows of JSON lines; EStreamError tells what is wrong, with line and column. Empty lines are skipped."""
-    reader = _Reader(schema, {field.name: _converter(field.type) for field in schema}, file)
+    reader = RowReader.of(schema, file)
     problems: list[Problem] = []
     rows: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
@@ -42,7 +42,7 @@ def rows_from_json(lines: Iterable[str], schema: pa.Schema, file: str) -> pa.Tab
 
 def rows_from_values(values: Sequence[Any], schema: pa.Schema, subject: str) -> pa.Table:
     """The rows of dictionaries with JSON's values, or with Python's own dates and times."""
-    reader = _Reader(schema, {field.name: _converter(field.type) for field in schema}, subject)
+    reader = RowReader.of(schema, subject)
     problems: list[Problem] = []
     rows: list[dict[str, Any]] = []
     for number, value in enumerate(values, 1):
@@ -61,10 +61,18 @@ def table_of(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class RowReader:
+    """Reads rows of a schema one by one; `file` is what problems name."""
+
     schema: pa.Schema
     converters: dict[str, _Convert]
     file: str
+
+    @classmethod
+    def of(cls, schema: pa.Schema, file: str, written: bool = False) -> RowReader:
+        """The reader for a schema; of `written` rows, as in CSV, numbers and flags are text too."""
+        make = _converter_of_text if written else _converter
+        return cls(schema, {field.name: make(field.type) for field in schema}, file)
 
     def read(self, line: str, number: int) -> tuple[dict[str, Any], list[Problem]]:
         """The row of a line, and what is wrong with it."""
@@ -138,6 +146,14 @@ def _converter(kind: pa.DataType) -> _Convert:
     if pa.types.is_decimal(kind):
         return lambda value: _decimal(value, kind.precision, kind.scale)
     return next(convert for matches, convert in _PLAIN if matches(kind))
+
+
+def _converter_of_text(kind: pa.DataType) -> _Convert:
+    """What turns text into a value of the type; text that is nested is JSON."""
+    convert = _converter(kind)
+    if pa.types.is_string(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind):
+        return convert
+    return lambda text: convert(json.loads(text.strip().lower() if pa.types.is_boolean(kind) else text))
 
 
 def _or_null(convert: _Convert) -> _Convert:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -17,11 +17,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from estream.errors import EStreamError
 from estream.stream.channel import Block, Channel
 from estream.stream.channel_schema import conform, constant
 from estream.stream.source_options import SourceOptions
-from estream.stream.source_rows import RowRange, default_limit, read_up_to, split
+from estream.stream.source_rows import RowRange, default_limit, read_up_to, require_columns, split
 
 _OPTIONS: Final = ("path", "from", "reader", "max_rows", "partition_rows", "marks")
 _METADATA: Final = ("_offset", "_watermark", "_appended")
@@ -97,13 +96,16 @@ class _Table(DataSourceReader):
 class _Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ChannelOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
+        self._start: int | None = None
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        channel = Channel(self._options.path)
-        start = channel.first() if self._options.start == "first" else channel.latest()
-        self._hold(start)
-        return {"row": start}
+        # Spark asks more than once, and must hear the same though rows came in between.
+        if self._start is None:
+            channel = Channel(self._options.path)
+            self._start = channel.first() if self._options.start == "first" else channel.latest()
+            self._hold(self._start)
+        return {"row": self._start}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return default_limit(self._options.max_rows)
@@ -132,12 +134,12 @@ class _Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             Channel(self._options.path).readers.hold(self._options.reader, offset)
 
 
-def _read(options: ChannelOptions, schema: StructType, partition: Any) -> Iterator[pa.RecordBatch]:
+def _read(options: ChannelOptions, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, RowRange):
         return
     wanted = to_arrow_schema(schema, timezone="UTC")
     channel = Channel(options.path)
-    _require_columns(channel, wanted)
+    require_columns([*channel.schema.names, *_METADATA], wanted.names, f"channel '{channel.name}'")
     for block in channel.read(partition.start, partition.end - partition.start):
         marks = 1 if options.marks and block.rows.num_rows == 0 else 0
         if block.rows.num_rows or marks:
@@ -161,13 +163,6 @@ def _batch(block: Block, wanted: pa.Schema, length: int, name: str) -> pa.Record
     # The batch is made from columns: a table without columns would forget how many rows it has.
     made = conform(rows, wanted, f"channel '{name}'")
     return pa.RecordBatch.from_arrays([column.combine_chunks() for column in made.columns], schema=wanted)
-
-
-def _require_columns(channel: Channel, wanted: pa.Schema) -> None:
-    for name in wanted.names:
-        if name not in channel.schema.names and name not in _METADATA:
-            there = ", ".join(channel.schema.names)
-            raise EStreamError(f"channel '{channel.name}' has no column '{name}'; it has {there}")
 
 
 def channel_options(folder: Path, name: str, reader: str) -> dict[str, str]:

@@ -86,5 +86,5 @@ def test_a_wrong_option_or_column_is_told(spark: SparkSession, channel: Channel,
     ):
         stream(spark, channel, maxrows="3")
     fill(channel, 1)
-    with pytest.raises(PySparkException, match="channel 'readings' has no column 'm'; it has ts, n, tags"):
+    with pytest.raises(PySparkException, match="channel 'readings' has no column 'm'; right: ts, n, tags, _offset"):
         run_once(stream(spark, channel, "m int"), tmp_path / "checkpoint")
