@@ -23,10 +23,13 @@ def vectors(path: Path) -> Iterator[Vector]:
                 yield json.loads(line)
 
 
-def found_by(vector: Vector, cuts: Cuts) -> list[Shown]:
-    """What EStream detects for a vector of kind `event`, in the vectors' form and order."""
+def found_by(vector: Vector, cuts: Cuts, more: Mapping[str, Mapping[str, Any]] | None = None) -> list[Shown]:
+    """What EStream detects for a vector of kind `event`, in the vectors' form and order.
+
+    `more` are events beside those of the vector, as a CEQ file has them.
+    """
     rows = [Row(one["event"], one["time"], one["id"], one["attrs"]) for one in vector["input"]]
-    definitions = {name: _definition(one) for name, one in vector["events"].items()}
+    definitions = {**(more or {}), **{name: _definition(one) for name, one in vector["events"].items()}}
     return [_shown(one) for one in run(definitions, rows, vector["observe"], cuts=cuts)]
 
 

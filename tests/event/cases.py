@@ -1,0 +1,150 @@
+"""Random cases for detection: definitions and rows, for the kernel and for the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import strategies as st
+
+from estream.conformance import found_by
+from estream.errors import EStreamError
+from estream.testing import WHOLE, Cuts
+from tests.reference.detection import detect as reference
+
+SECOND = 1_000_000
+LEAVES = ("A", "B", "C", "D")
+TEMPORAL: dict[str, dict[str, Any]] = {"Beat": {"every": 3 * SECOND}, "Noon": {"at": 7 * SECOND}}
+CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
+MASKS = (
+    "{x}.v > 2",
+    "{x}.v is not null",
+    "{x}.v < {y}.v",
+    "{x}.k = {y}.k",
+    "{x}.v + {y}.v > {z}.v",
+    "count({x}) > 1",
+    "sum({x}.v) >= {y}.v",
+    "max({x}.v) < 5 or {y}.v / {x}.v > 1",
+    "first({x}.v) <= last({x}.v)",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Events as the vectors have them, temporal ones beside them, and rows."""
+
+    events: dict[str, dict[str, Any]]
+    temporal: dict[str, dict[str, Any]]
+    rows: list[dict[str, Any]]
+
+    def by_reference(self) -> list[dict[str, Any]]:
+        """What the contract asks for."""
+        return reference({**self.temporal, **self.events}, self.rows, list(self.events))
+
+    def by_kernel(self, cuts: Cuts = WHOLE) -> list[dict[str, Any]]:
+        """What EStream detects."""
+        vector = {"events": self.events, "input": self.rows, "observe": list(self.events)}
+        return found_by(vector, cuts, self.schedules)
+
+    @property
+    def schedules(self) -> dict[str, dict[str, str]]:
+        """The temporal events as a CEQ file has them."""
+        return {
+            name: {"every": f"{one['every']} us"} if "every" in one else {"at": _moment(one["at"])}
+            for name, one in self.temporal.items()
+        }
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the definitions are free of mistakes: random ones have some."""
+        one = {"event": "A", "time": 0, "id": 0, "attrs": {"k": 1, "v": 1}}
+        try:
+            Case(self.events, self.temporal, [one]).by_kernel()
+        except EStreamError:
+            return False
+        return True
+
+
+def _moment(time: int) -> str:
+    return datetime.fromtimestamp(time / SECOND, UTC).isoformat()
+
+
+def rows(most: int = 24) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Rows with ties in time, shared ids, null keys and values, and rows that come twice."""
+    one = st.fixed_dictionaries(
+        {
+            "event": st.sampled_from(LEAVES),
+            "time": st.integers(0, 16).map(lambda second: second * SECOND),
+            "id": st.integers(1, 40),
+            "attrs": st.fixed_dictionaries(
+                {
+                    "k": st.sampled_from((1, 1, 1, 2, 2, None)),
+                    "v": st.one_of(st.integers(0, 6), st.none()),
+                }
+            ),
+        }
+    )
+    unique = st.lists(one, min_size=1, max_size=most, unique_by=lambda row: (row["event"], row["time"], row["id"]))
+    return unique.flatmap(
+        lambda found: (
+            st.lists(st.sampled_from(found), max_size=2).map(lambda again: found + again) if found else st.just(found)
+        )
+    )
+
+
+def expressions(names: tuple[str, ...], depth: int) -> st.SearchStrategy[str]:
+    """Event expressions of at most this depth."""
+    leaf = st.sampled_from(names)
+    if depth == 0:
+        return leaf
+    part = expressions(names, depth - 1)
+    duration = st.integers(1, 5).map("{} s".format)
+    return st.one_of(
+        leaf,
+        st.builds("({} or {})".format, part, part),
+        st.builds("({} and {})".format, part, part),
+        st.builds("({} ; {})".format, part, part),
+        st.builds("not({})[{}, {}]".format, part, part, part),
+        st.builds("A({}, {}, {})".format, part, part, part),
+        st.builds("A*({}, {}, {})".format, part, part, part),
+        st.builds("P({}, {}, {})".format, part, duration, part),
+        st.builds("P*({}, {}, {})".format, part, duration, part),
+        st.builds("({} + {})".format, part, duration),
+        st.builds("absent({}, {}, {})".format, part, part, duration),
+        st.builds("times({}, {})".format, st.integers(2, 3), part),
+    )
+
+
+@st.composite
+def definitions(draw: st.DrawFn, names: tuple[str, ...], depth: int) -> dict[str, Any]:
+    """A composite event with any of the options."""
+    leaves = st.sampled_from(LEAVES)
+    masks = st.builds(str.format, st.sampled_from(MASKS), x=leaves, y=leaves, z=leaves)
+    return {
+        "when": draw(expressions(names, depth)),
+        "context": draw(st.sampled_from(CONTEXTS)),
+        "semantics": draw(st.sampled_from(("interval", "point"))),
+        "partition_by": draw(st.sampled_from(([], [], ["k"]))),
+        "within_us": draw(st.sampled_from((None, None, 5 * SECOND, 8 * SECOND))),
+        "mask": draw(st.sampled_from((None, None, "{}", "{} and {}")).flatmap(lambda t: _filled(t, masks))),
+    }
+
+
+def _filled(template: str | None, masks: st.SearchStrategy[str]) -> st.SearchStrategy[str | None]:
+    if template is None:
+        return st.none()
+    return st.lists(masks, min_size=2, max_size=2).map(lambda two: template.format(*two))
+
+
+@st.composite
+def cases(draw: st.DrawFn, depth: int = 2) -> Case:
+    """An event over named events over leaves, in all together an expression of depth three or four."""
+    temporal = {name: TEMPORAL[name] for name in draw(st.sampled_from(((), (), ("Beat",), ("Noon", "Beat"))))}
+    names = (*LEAVES, *temporal)
+    events: dict[str, dict[str, Any]] = {}
+    for name in draw(st.sampled_from(((), ("X1",), ("X1", "X2")))):
+        events[name] = draw(definitions(names, 1))
+        names = (*names, name)
+    events["E1"] = draw(definitions(names, depth))
+    return Case(events, temporal, draw(rows()))
