@@ -1,0 +1,21 @@
+"""Between a branch's columns and the event generator that reads them: which columns make which events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from estream.plan.model import Leaf
+
+TIME, REFUSED, RECORD = "t", "refused", "record"
+"""Columns of a stream's branch: the time of the source row, why it is refused, and then the row as it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Which columns of a branch make the occurrences of an event."""
+
+    leaf: Leaf
+    mask: str
+    columns: Mapping[str, str]
+    """Attribute to column."""

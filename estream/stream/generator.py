@@ -1,0 +1,149 @@
+"""The event generator, last operator of every branch: rows that raise an event, packed by route and shard, and marks.
+
+It runs on Arrow batches in Spark's workers, and in process where there is no Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from estream.event.graph import Graph
+from estream.plan.model import Leaf
+from estream.stream.emission import RECORD, REFUSED, TIME, Emission
+from estream.stream.layout import ROWS, Route
+from estream.stream.occurrence import occurrences
+from estream.stream.pack import Packed, to_batch, to_bytes
+from estream.stream.shard import shards_of, spark_keys, spread
+
+MOST_ROWS = 1 << 20
+"""So many rows are gathered before they are packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """What one branch gives, as it goes to the workers."""
+
+    source: str | None
+    emissions: tuple[Emission, ...]
+    routes: tuple[Route, ...]
+    shards: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Packed rows of one partition's Arrow batches: what `mapInArrow` asks for."""
+        work = _Work(self)
+        for batch in batches:
+            work.take(batch)
+            if work.rows >= MOST_ROWS:
+                yield to_batch(work.packed())
+        yield to_batch([*work.packed(), *work.told()])
+
+
+@dataclass(slots=True)
+class _Work:
+    """What was gathered of one partition."""
+
+    generator: Generator
+    rows: int = 0
+    gathered: dict[tuple[int, str], list[pa.Table]] = field(default_factory=dict)
+    dead: list[pa.Table] = field(default_factory=list)
+    least: int | None = None
+    greatest: int | None = None
+    seen: int = 0
+    raised: Counter[str] = field(default_factory=Counter)
+    graphs: dict[str, Graph] = field(default_factory=dict)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Take one Arrow batch in."""
+        self.seen += batch.num_rows
+        if self.generator.source is not None:
+            self._mark(batch)
+        for emission in self.generator.emissions:
+            chosen = batch.filter(batch.column(emission.mask))
+            if chosen.num_rows:
+                self.raised[emission.leaf.name] += chosen.num_rows
+                columns = {name: chosen.column(column) for name, column in emission.columns.items()}
+                self._send(emission.leaf, columns)
+
+    def _mark(self, batch: pa.RecordBatch) -> None:
+        """Times before any condition; a refused row must not move the watermark."""
+        refused = batch.column(REFUSED)
+        if refused.null_count < batch.num_rows:
+            bad = batch.filter(refused.is_valid())
+            self.dead.append(pa.table([bad.column(REFUSED), bad.column(RECORD)], names=["reason", "record"]))
+            batch = batch.filter(refused.is_null())
+        span = pc.min_max(batch.column(TIME)).as_py()
+        if span["min"] is not None:
+            self.least = span["min"] if self.least is None else min(self.least, span["min"])
+            self.greatest = span["max"] if self.greatest is None else max(self.greatest, span["max"])
+
+    def _send(self, leaf: Leaf, columns: Mapping[str, Any]) -> None:
+        for route in self.generator.routes:
+            if leaf.name not in route.keys:
+                continue
+            table = occurrences(self._graph(route), leaf, columns)
+            self.rows += table.num_rows
+            for shard, part in split(route, leaf, table, columns, self.generator.shards):
+                self.gathered.setdefault((shard, route.label), []).append(part)
+
+    def _graph(self, route: Route) -> Graph:
+        if route.label not in self.graphs:
+            self.graphs[route.label] = route.graph()
+        return self.graphs[route.label]
+
+    def packed(self) -> list[Packed]:
+        """The rows gathered so far; they are given away."""
+        keys = spark_keys(self.generator.shards)
+        made = [
+            Packed(keys[shard], "rows", label, to_bytes(pa.concat_tables(tables).combine_chunks()))
+            for (shard, label), tables in self.gathered.items()
+        ]
+        self.gathered, self.rows = {}, 0
+        return made
+
+    def told(self) -> list[Packed]:
+        """What every shard must know of the partition, and what was refused."""
+        source, keys = self.generator.source, spark_keys(self.generator.shards)
+        facts = {"rows": self.seen, "raised": dict(self.raised), "least": self.least, "greatest": self.greatest}
+        kind: Any = "alive" if source is None else "mark"
+        made = [Packed(key, kind, source or "", json.dumps(facts).encode()) for key in keys]
+        if self.dead:
+            made.append(Packed(keys[0], "dead", source or "", to_bytes(pa.concat_tables(self.dead))))
+        return made
+
+
+def split(
+    route: Route, leaf: Leaf, table: pa.Table, columns: Mapping[str, Any], shards: int
+) -> Iterator[tuple[int, pa.Table]]:
+    """The occurrences of an event by the shard of the route they belong to."""
+    key = route.keys[leaf.name]
+    if shards == 1 or (not key and route.name != ROWS):
+        yield route.home(shards), table
+        return
+    if route.name == ROWS:
+        numbers = spread(np.asarray(table.column("id").to_numpy()) * np.int64(-7046029254386353131), shards)
+    else:
+        numbers = shards_of(pa.table([columns[name] for name in key], names=list(key)), key, shards)
+    for shard in range(shards):
+        part = table.filter(pa.array(numbers == shard))
+        if part.num_rows:
+            yield shard, part
+
+
+def clock_generator(shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What the clock's branch runs: the time for every shard."""
+    keys = spark_keys(shards)
+
+    def tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for now in batch.column("now").to_pylist():
+                yield to_batch(Packed(key, "clock", "", str(now).encode()) for key in keys)
+
+    return tell

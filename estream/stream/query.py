@@ -1,0 +1,41 @@
+"""From a plan to one Spark streaming query: branches, event generator, two host stages."""
+
+from __future__ import annotations
+
+import uuid
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from estream.plan.model import Plan
+from estream.spec.checked import Checked
+from estream.stream.branch import branches
+from estream.stream.clock import FORMAT, Pulse
+from estream.stream.generator import Generator, clock_generator
+from estream.stream.host import Host, Hosted
+from estream.stream.layout import STAGES, routes
+from estream.stream.pack import SCHEMA
+from estream.stream.sql_branch import Reader
+from estream.stream.watermark import Timing
+
+
+def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -> DataFrame:
+    """The streaming frame of packed rows that detection gives; the session must be set for it."""
+    session = reader.session
+    session.dataSource.register(Pulse)
+    made, laid = branches(plan, checked, reader, refuse_ahead=True), routes(plan)
+    parts = [
+        branch.frame.mapInArrow(Generator(branch.source, branch.emissions, laid, shards), SCHEMA) for branch in made
+    ]
+    clock = session.readStream.format(FORMAT).name("estream_clock").load().select("now")
+    packed = reduce(DataFrame.union, [*parts, clock.mapInArrow(clock_generator(shards), SCHEMA)])
+    timings = {stream.name: Timing(stream.watermark, stream.idle_after) for stream in plan.streams}
+    is_held = any(branch.source is None for branch in made)
+    run = uuid.uuid4().hex
+    for stage in STAGES:
+        own = tuple(route for route in laid if route.stage == stage)
+        host = Host(Hosted(run, stage, own, timings, shards, is_held))
+        packed = packed.groupBy("shard").transformWithStateInPandas(
+            host, SCHEMA, "Append", "EventTime" if is_held else "None"
+        )
+    return packed

@@ -1,0 +1,67 @@
+"""The Spark session that EStream runs in, made from the settings."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from estream.settings import Settings
+
+ROWS_PER_BATCH = 131_072
+"""Rows of an Arrow batch: large ones keep the cost of a call to Python out of sight."""
+
+RUNTIME: Mapping[str, str] = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+"""What every session needs, whatever the settings say: results and checkpoints depend on it."""
+
+_FIXED: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.worker.reuse": "true",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+def open_session(settings: Settings, name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A session by the settings; `conf` goes over everything but what EStream itself depends on."""
+    # Workers that keep state must be of the same interpreter, or they find neither EStream nor its libraries.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    local = settings.spark.master.startswith("local")
+    options = {
+        **({key: value for key, value in _FIXED.items() if local or not key.startswith("spark.driver.")}),
+        "spark.driver.memory": str(settings.spark.memory),
+        **{str(key): str(value) for key, value in settings.spark.conf.items()},
+        **(conf or {}),
+    }
+    builder = SparkSession.builder.master(str(settings.spark.master)).appName(f"estream {name}")
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    # PySpark logs each error it raises, JVM stack and all; ours are told as problems.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    return session
+
+
+def for_detection(session: SparkSession, shards: int) -> SparkSession:
+    """A session of its own beside the given one, set for detection in so many shards."""
+    own = session.newSession()
+    for key, value in RUNTIME.items():
+        own.conf.set(key, value)
+    own.conf.set("spark.sql.shuffle.partitions", str(shards))
+    return own

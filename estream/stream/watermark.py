@@ -1,0 +1,112 @@
+"""How far time has come: the rule of docs/semantics.md, section 1, over marks of sources and a clock.
+
+Every shard keeps this by itself. All of them see the same marks, so all of them come to the same watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+BEGINNING = -(1 << 62) + 1
+"""The watermark before anything was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What a stream says of its time, in microseconds."""
+
+    delay: int
+    idle_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The least and greatest time of the rows a source gave in one go, taken before any condition, and how many."""
+
+    source: str
+    least: int
+    greatest: int
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What has been seen so far."""
+
+    greatest: Mapping[str, int] = field(default_factory=dict)
+    """Per source the greatest time of its rows."""
+    heard: Mapping[str, int] = field(default_factory=dict)
+    """Per source the clock when it last gave a row; for one that gave none, when the clock began."""
+    first: int | None = None
+    """The least time of all rows before the watermark first moved: that of the first row."""
+    clock: int | None = None
+    """The last time the clock gave; None where there is none, as in a run over what is there."""
+    moved: int | None = None
+    """The clock when a row last came."""
+    base: int = BEGINNING
+    """The watermark then."""
+    watermark: int = BEGINNING
+
+
+def advance(
+    progress: Progress, timings: Mapping[str, Timing], marks: Iterable[Mark], clock: int | None, held: int | None
+) -> Progress:
+    """The progress after one micro-batch.
+
+    `timings` are the sources of the plan; `held` is what Spark's own watermark holds back, where the plan has
+    stateful SQL, whose rows come out behind it.
+    """
+    marks = list(marks)
+    greatest = {name: seen for name, seen in progress.greatest.items() if name in timings}
+    for mark in marks:
+        greatest[mark.source] = max(greatest.get(mark.source, mark.greatest), mark.greatest)
+    now = progress.clock if clock is None else max(clock, progress.clock or clock)
+    after = replace(
+        progress,
+        greatest=greatest,
+        heard=_heard(progress, timings, marks, now),
+        clock=now,
+        first=_first(progress, marks),
+    )
+    waited = active(after, timings)
+    if waited:
+        raw = min(after.greatest[name] - timings[name].delay if name in greatest else BEGINNING for name in waited)
+        after = replace(after, moved=now if marks else progress.moved, base=max(progress.base, raw))
+    else:
+        raw = _by_clock(after)
+    limit = raw if held is None else min(raw, held)
+    return replace(after, watermark=max(progress.watermark, limit))
+
+
+def active(progress: Progress, timings: Mapping[str, Timing]) -> tuple[str, ...]:
+    """The sources that hold the watermark: all but those with nothing new for their `idle_after`."""
+    return tuple(name for name, timing in timings.items() if not _is_idle(progress, name, timing))
+
+
+def _heard(progress: Progress, timings: Mapping[str, Timing], marks: list[Mark], now: int | None) -> dict[str, int]:
+    if now is None:
+        return dict(progress.heard)
+    new = {mark.source for mark in marks}
+    return {name: now if name in new else progress.heard.get(name, now) for name in timings}
+
+
+def _first(progress: Progress, marks: list[Mark]) -> int | None:
+    """Settled once the watermark has passed it: no row that comes later is older."""
+    if progress.first is not None and progress.first < progress.watermark:
+        return progress.first
+    seen = [max(mark.least, progress.watermark) for mark in marks]
+    return min(seen if progress.first is None else [*seen, progress.first], default=None)
+
+
+def _by_clock(progress: Progress) -> int:
+    """Where every source is idle, time goes on by the clock, from where it stood when the last row came."""
+    if progress.base == BEGINNING or progress.clock is None or progress.moved is None:
+        return progress.base
+    return progress.base + progress.clock - progress.moved
+
+
+def _is_idle(progress: Progress, name: str, timing: Timing) -> bool:
+    if timing.idle_after is None or progress.clock is None or name not in progress.heard:
+        return False
+    return progress.clock - progress.heard[name] >= timing.idle_after
