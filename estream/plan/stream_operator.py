@@ -12,6 +12,7 @@ from estream.spec.checked import Checked, CheckedQuery
 from estream.spec.expression import Expression
 from estream.spec.findings import spelling
 from estream.spec.types import DataType
+from estream.spec.window_time import output_delay
 
 Columns: TypeAlias = tuple[tuple[str, DataType], ...]
 """Columns in order, with their types."""
@@ -74,6 +75,8 @@ class StreamOperator:
     operation: Modify | Window | Unique | None = None
     where: Expression | None = None
     """Asked of the rows that come out."""
+    delay: int = 0
+    """How far the time of a row may lie behind the moment it comes out, in microseconds."""
 
 
 def stream_operator(checked: Checked, query: CheckedQuery) -> StreamOperator | None:
@@ -97,7 +100,15 @@ def stream_operator(checked: Checked, query: CheckedQuery) -> StreamOperator | N
         partition=spelled(query.spec.partition),
         operation=_operation(query, query.spec, spelled),
         where=query.where,
+        delay=_delay(query, query.spec, source.time),
     )
+
+
+def _delay(query: CheckedQuery, spec: model.Query, source_time: str) -> int:
+    selected = dict(query.select).get(query.time or "")
+    if spec.window is None or selected is None:
+        return 0
+    return output_delay(spec.window, bool(spec.group_by), source_time, selected) or 0
 
 
 def _operation(query: CheckedQuery, spec: model.Query, spelled: _Spelled) -> Modify | Window | Unique | None:

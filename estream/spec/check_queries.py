@@ -8,10 +8,11 @@ from estream.spec.check_times import check_timestamp
 from estream.spec.checked import CheckedQuery, Columns
 from estream.spec.expression import Expression
 from estream.spec.findings import Findings, in_order, spelling
-from estream.spec.model import Modify, Query
+from estream.spec.model import Modify, Query, Window
 from estream.spec.sql import Relation, infer, table_names
 from estream.spec.type_check import Scope
 from estream.spec.types import DOUBLE, TIMESTAMP, DataType
+from estream.spec.window_time import output_delay
 from estream.text import Text
 
 _WINDOW = {"start": TIMESTAMP, "end": TIMESTAMP}
@@ -57,6 +58,8 @@ def _check_query(findings: Findings, name: Text, query: Query) -> None:
     scope = Scope(output.columns, subject=f"{subject}: where", source="its output")
     where = findings.typed(query.where, scope, boolean=True)
     time = _time(findings, name, query, output, subject)
+    if query.window is not None and time is not None:
+        _check_window_time(findings, query, query.window, output, time, subject)
     findings.relations[name] = Relation(output.columns, output.keys)
     if findings.errors() > before or output.columns is None:
         findings.broken.add(("queries", name))
@@ -169,9 +172,22 @@ def _time(findings: Findings, name: Text, query: Query, output: _Output, subject
     return time
 
 
+def _check_window_time(
+    findings: Findings, query: Query, window: Window, output: _Output, time: str, subject: str
+) -> None:
+    source = findings.queries.get(output.reads[0])
+    selected = dict(output.select).get(time)
+    if source is None or source.time is None or selected is None:
+        return
+    if output_delay(window, bool(query.group_by), source.time, selected) is None:
+        text = next(text for name, text in query.select.items() if name == time)
+        message = f"{subject}: its time column '{time}' is '{text.shown}', which may lie far behind its rows"
+        findings.say(text, f"{message}; write '{time}: window.end'")
+
+
 def _no_time(findings: Findings, name: Text, query: Query, wanted: str, columns: Columns) -> None:
     times = [column for column, kind in columns.items() if kind.name == "timestamp"]
-    way = f"select '{wanted}', or window.end AS {wanted}" if query.sql else f"add '{wanted}: last({wanted})' to select"
+    way = f"select '{wanted}', or window.end AS {wanted}" if query.sql else f"add '{wanted}: window.end' to select"
     way = f"add 'time: {times[0]}'" if times else way
     message = f"query '{name}': its output has no time column '{wanted}'; it has {', '.join(columns)}; {way}"
     findings.say(query.sql or name, message, 0)

@@ -1,0 +1,148 @@
+"""Stream operators beyond SQL on columns: compile a query, begin, step batch by batch.
+
+A step takes any rows in and gives what is certain at the watermark. What comes out, all steps together, depends on
+the rows alone: not on their arrival within the watermark, the batches, or how often the state was saved and loaded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from estream.event.columns import nulls_of, one_chunk
+from estream.event.modify import Modifier, begin_modify, compile_modify, step_modify
+from estream.event.operator_order import Buffer, Released, release
+from estream.event.operator_store import Kept
+from estream.event.rows import arrow_type
+from estream.event.unique import FirstOrLast, begin_unique, compile_unique, step_unique
+from estream.event.window import SharedWindow, begin_window, compile_window, filtered, step_window
+from estream.event.words import FOREVER
+from estream.plan.stream_operator import Modify, StreamOperator, Unique, Window
+
+Computation: TypeAlias = Modifier | SharedWindow | FirstOrLast | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One query, or several that share a window, ready to run."""
+
+    queries: tuple[StreamOperator, ...]
+    computation: Computation
+    source: pa.Schema
+    arrival: bool
+    """True: rows are taken as they come (`order: arrival`)."""
+
+    @property
+    def shape(self) -> str:
+        """Equal for operators that can go on with each other's state."""
+        return "" if self.computation is None else self.computation.shape
+
+    @property
+    def delay(self) -> int:
+        """How far behind the watermark of a step the times of later output rows can lie."""
+        return max(query.delay for query in self.queries)
+
+
+@dataclass(slots=True)
+class OperatorState:
+    """Everything that `step` moves."""
+
+    buffer: Buffer
+    kept: Kept
+    saved: dict[str, int] = field(default_factory=dict)
+    """Checksums of the segments of the last save."""
+
+
+def compile_operator(*queries: StreamOperator, arrival: bool = False) -> Operator:
+    """The operator of a query, or of several with the same `window_key`."""
+    first = queries[0]
+    source = pa.schema([(name, arrow_type(kind)) for name, kind in first.source_columns])
+    return Operator(queries, _computation(queries), source, arrival)
+
+
+def _computation(queries: Sequence[StreamOperator]) -> Computation:
+    query = queries[0]
+    match query.operation:
+        case Modify() as modify:
+            return compile_modify(query, modify)
+        case Unique() as unique:
+            made = compile_unique(query, unique)
+            return compile_window([made]) if isinstance(made, StreamOperator) else made
+        case Window():
+            return compile_window(queries)
+    return None
+
+
+def window_key(query: StreamOperator) -> object | None:
+    """Equal for queries that can share a window; None for one that has none to share."""
+    if not isinstance(query.operation, Window):
+        return None
+    return query.source, query.partition, query.operation.extent, query.operation.group_by
+
+
+def begin(operator: Operator) -> OperatorState:
+    """The state of an operator that has seen nothing."""
+    empty = operator.source.empty_table()
+    return OperatorState(Buffer(empty, empty), _begun(operator.computation))
+
+
+def _begun(computation: Computation) -> Kept:
+    match computation:
+        case Modifier():
+            return begin_modify(computation)
+        case SharedWindow():
+            return begin_window(computation)
+        case FirstOrLast():
+            return begin_unique(computation)
+    return Kept()
+
+
+def step(
+    operator: Operator, state: OperatorState, batch: pa.Table, watermark: int, end_of_input: bool = False
+) -> pa.Table:
+    """Take a batch in and give the output rows that are certain at the watermark; at the end of input all there are.
+
+    `batch` has the columns of the query's source. Rows that came too late are in `state.buffer.late`.
+    """
+    return next(iter(step_each(operator, state, batch, watermark, end_of_input).values()))
+
+
+def step_each(
+    operator: Operator, state: OperatorState, batch: pa.Table, watermark: int, end_of_input: bool = False
+) -> dict[str, pa.Table]:
+    """As `step`, for every query that shares the operator, by its name."""
+    query, buffer = operator.queries[0], state.buffer
+    rows = batch if batch.schema.equals(operator.source) else batch.select(operator.source.names).cast(operator.source)
+    limit = FOREVER if end_of_input else watermark
+    released = release(buffer, rows, query.source_time, limit, operator.arrival)
+    released = _with_keys(query.partition, buffer.counts, released)
+    now = max(buffer.watermark, buffer.greatest) if operator.arrival else buffer.watermark
+    tables = _stepped(operator, state.kept, released, now)
+    return {query.name: table for query, table in zip(operator.queries, tables, strict=True)}
+
+
+def _with_keys(partition: tuple[str, ...], counts: Counter[str], released: Released) -> Released:
+    """The rows that have a partition; those with a null in the key are counted."""
+    missing = [nulls for name in partition if (nulls := nulls_of(one_chunk(released.rows.column(name)))) is not None]
+    if not missing:
+        return released
+    nowhere = np.logical_or.reduce(missing)
+    counts["null_key"] += int(nowhere.sum())
+    return released.filter(~nowhere)
+
+
+def _stepped(operator: Operator, kept: Kept, released: Released, now: int) -> tuple[pa.Table, ...]:
+    where = operator.queries[0].where
+    match operator.computation:
+        case SharedWindow() as window:
+            return step_window(window, kept, released, now)
+        case Modifier() as modifier:
+            return (filtered(step_modify(modifier, kept, released, now), where),)
+        case FirstOrLast() as unique:
+            return (filtered(step_unique(unique, kept, released, now), where),)
+    return (filtered(released.rows, where),)
