@@ -16,6 +16,7 @@ from estream.plan.need import need
 from estream.plan.parts import queries, rules, streams, tables
 from estream.plan.place import place
 from estream.plan.resolve import resolve
+from estream.plan.separate import separate
 from estream.plan.share import share
 from estream.spec.checked import Checked
 
@@ -27,6 +28,7 @@ PASSES: tuple[tuple[Pass, str], ...] = (
     (place, "put every conjunct of a mask at the node where it is asked"),
     (cut, "relay named events whose occurrences are partitioned otherwise"),
     (share, "make the nodes with their signatures, equal ones once"),
+    (separate, "copy what would have to run both before and after a relay"),
     (group, "group the nodes that are partitioned alike, and order the groups in stages"),
     (bound, "bound the state of every node and collect the timers"),
     (need, "keep of every row the columns that are asked for"),

@@ -1,4 +1,4 @@
-"""Sixth pass: nodes that are partitioned alike form a group; relays put a group into a later stage."""
+"""Seventh pass: nodes that are partitioned alike form a group; relays put a group into a later stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from estream.plan.model import Node
 
 def group(draft: Draft) -> Draft:
     """Nodes with their group (in the order of the first node) and stage."""
-    groups = _components(draft.nodes)
+    groups = components(draft.nodes)
     stages: dict[int, int] = {}
     for node in draft.nodes:
         stages.setdefault(groups[node.number], 0)
@@ -28,7 +28,7 @@ def group(draft: Draft) -> Draft:
     return replace(draft, nodes=nodes)
 
 
-def _components(nodes: tuple[Node, ...]) -> list[int]:
+def components(nodes: tuple[Node, ...]) -> list[int]:
     """For each node the number of its group: what hangs together without the edges into relays."""
     leader = list(range(len(nodes)))
 

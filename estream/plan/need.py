@@ -1,4 +1,4 @@
-"""Eighth pass: which events come in from outside, and which of their columns have to travel."""
+"""Ninth pass: which events come in from outside, and which of their columns have to travel."""
 
 from __future__ import annotations
 

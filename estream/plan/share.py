@@ -10,8 +10,10 @@ from typing import Any
 from estream.plan.draft import Definition, Draft, Key, Part, Use, Variant
 from estream.plan.leaves import constituents, leaves
 from estream.plan.model import Node, Subscription
+from estream.spec.checked import CheckedEvent
 from estream.spec.event_expression import Apply, EventExpression, Name, to_text
 from estream.spec.expression_text import to_text as expression_text
+from estream.spec.model import PatternEvent
 
 
 def share(draft: Draft) -> Draft:
@@ -56,9 +58,9 @@ class _Graph:
 
     def leaf(self, event: str, key: Key, home: str) -> int:
         """The node that gives the occurrences of a primitive, temporal or pattern event."""
-        kind = self.draft.checked.events[event].kind
-        operator = kind if kind in ("temporal", "pattern") else "leaf"
-        facts = (operator, event, home if operator == "temporal" else key)
+        found = self.draft.checked.events[event]
+        operator = found.kind if found.kind in ("temporal", "pattern") else "leaf"
+        facts = (operator, event, home if operator == "temporal" else key, *_matching(found))
         draft = Node(0, operator, (), signature(*facts), 0, 0, event, key, leaves=(event,), text=event)
         return self._add(draft)
 
@@ -104,6 +106,16 @@ class _Graph:
             self.by_signature[node.signature] = len(self.nodes)
             self.nodes.append(replace(node, number=len(self.nodes)))
         return self.by_signature[node.signature]
+
+
+def _matching(event: CheckedEvent) -> tuple[Any, ...]:
+    """What the partial matches of a pattern depend on; a primitive event keeps nothing."""
+    if not isinstance(event.spec, PatternEvent):
+        return ()
+    spec = event.spec
+    within = spec.within.microseconds if spec.within else None
+    predicates = [(name, expression_text(each)) for name, each in (*event.define, *event.output)]
+    return " ".join(spec.pattern.split()), predicates, [*spec.partition_by], within, spec.skip
 
 
 def _has_rows(draft: Draft, definition: Definition) -> bool:
