@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from estream.errors import EStreamError
 from estream.spec.check_patterns import check_pattern
 from estream.spec.check_streams import declared_columns
 from estream.spec.check_times import check_timestamp, check_timezone, cron_problem
 from estream.spec.checked import CheckedEvent, Columns
-from estream.spec.event_expression import Apply, EventExpression, Name, names, walk
+from estream.spec.event_expression import Apply, EventExpression, Name, depth, names, walk
 from estream.spec.event_parser import parse_event
-from estream.spec.findings import Findings, in_order
+from estream.spec.findings import Findings, around, in_order
 from estream.spec.model import CompositeEvent, PatternEvent, PrimitiveEvent, RaisedEvent, TemporalEvent
 from estream.spec.type_check import Scope
 from estream.spec.types import BIGINT, TIMESTAMP, array_of
-from estream.suggest import did_you_mean
+from estream.suggest import did_you_mean, listed
 from estream.text import Text
+
+_DEEPEST: Final = 150
 
 
 def check_events(findings: Findings) -> None:
@@ -83,16 +86,26 @@ def _check_composites(findings: Findings, composite: Mapping[str, tuple[Text, Co
     order, cycles = in_order({name: names(tree) for name, tree in trees.items()})
     for cycle in cycles:
         place, _ = composite[cycle[0]]
-        findings.say(place, f"event '{place}' is defined by itself: {' needs '.join(cycle)}")
+        findings.say(place, f"event '{place}' is defined by itself: {around(cycle, ' needs ')}")
         findings.used_events.update(cycle)
         findings.broken.update(("events", member) for member in cycle)
+    depths: dict[str, int] = {}
     for name in order:
         before = findings.errors()
+        depths[name] = depth(trees[name], depths)
         checked = _composite(findings, *composite[name], trees[name])
+        if depths[name] > _DEEPEST:
+            depths[name] = 0  # Told once, not again for each event that needs this one.
+            _say_too_deep(findings, *composite[name])
         if findings.errors() == before and checked is not None:
             findings.events[name] = checked
         else:
             findings.broken.add(("events", name))
+
+
+def _say_too_deep(findings: Findings, name: Text, event: CompositeEvent) -> None:
+    message = f"event '{name}': when: nested deeper than {_DEEPEST} operators, with those of the events it names"
+    findings.say(event.when, message, 0)
 
 
 def _composite(findings: Findings, name: Text, event: CompositeEvent, when: EventExpression) -> CheckedEvent | None:
@@ -124,7 +137,7 @@ def _names_exist(findings: Findings, text: Text, when: EventExpression, subject:
             continue
         told.add(part.name)
         known = list(findings.ceq.events)
-        message = f"{subject}: unknown event '{part.name}'; events are {', '.join(known)}"
+        message = f"{subject}: unknown event '{part.name}'; events are {listed(known)}"
         findings.say(text, message, part.span[0], did_you_mean(part.name, known))
     return complete
 

@@ -25,7 +25,7 @@ from estream.spec.model import (
 )
 from estream.spec.type_check import Scope
 from estream.spec.types import DataType
-from estream.suggest import did_you_mean
+from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
 _PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
@@ -62,7 +62,7 @@ def _event(findings: Findings, rule: Rule, subject: str) -> CheckedEvent | None:
     findings.used_events.add(rule.on)
     known = list(findings.ceq.events)
     if rule.on not in known and ("events", rule.on) not in findings.broken:
-        there = f"events are {', '.join(known)}" if known else "the file has none"
+        there = f"events are {listed(known)}" if known else "the file has none"
         findings.say(rule.on, f"{subject}: unknown event '{rule.on}'; {there}", hint=did_you_mean(rule.on, known))
     return findings.events.get(rule.on)
 
@@ -112,7 +112,7 @@ def _check_template(findings: Findings, template: Text, scope: Scope, subject: s
             continue
         event, _, attribute = found[1].strip().partition(".")
         columns = scope.events.get(event) if attribute else scope.columns
-        known = ", ".join(scope.events)
+        known = listed(scope.events)
         if (not attribute and spelling(event, scope.columns or ()) is None) or not event:
             message = f"{subject} has '{found[0]}'; write {{Event.attribute}}, events are {known}"
             findings.say(template, message, found.start())
@@ -120,7 +120,7 @@ def _check_template(findings: Findings, template: Text, scope: Scope, subject: s
             message = f"{subject} has '{found[0]}'; a detection has the events {known}"
             findings.say(template, message, found.start(), did_you_mean(event, scope.events))
         elif attribute and columns is not None and spelling(attribute, columns) is None:
-            message = f"{subject} has '{found[0]}'; event '{event}' has {', '.join(columns) or 'no attributes'}"
+            message = f"{subject} has '{found[0]}'; event '{event}' has {listed(columns) or 'no attributes'}"
             findings.say(template, message, found.start(), did_you_mean(attribute, columns))
 
 
@@ -141,7 +141,7 @@ def _check_raise(findings: Findings, action: Raise, scope: Scope, subject: str) 
     if ("events", action.event) in findings.broken:
         pass
     elif action.event not in findings.events:
-        there = f"raised events are {', '.join(raised)}" if raised else "define it as an event with 'raised:'"
+        there = f"raised events are {listed(raised)}" if raised else "define it as an event with 'raised:'"
         hint = did_you_mean(action.event, raised)
         findings.say(action.event, f"{subject}: raise names unknown event '{action.event}'; {there}", hint=hint)
     elif action.event not in raised:
@@ -160,7 +160,7 @@ def _check_attributes(findings: Findings, action: Raise, columns: Columns | None
             continue
         wanted = columns.get(name)
         if wanted is None:
-            there = ", ".join(columns) or "no attributes"
+            there = listed(columns) or "no attributes"
             message = f"{subject}: raise gives '{name}'; event '{action.event}' has {there}"
             findings.say(name, message, hint=did_you_mean(name, columns))
         elif typed is not None and not _fits(typed.type, wanted):
@@ -168,7 +168,7 @@ def _check_attributes(findings: Findings, action: Raise, columns: Columns | None
             findings.say(text, message)
     missing = [name for name in columns or () if name not in action.attributes]
     if missing:
-        findings.say(action.event, f"{subject}: raise lacks {', '.join(missing)} of event '{action.event}'")
+        findings.say(action.event, f"{subject}: raise lacks {listed(missing)} of event '{action.event}'")
 
 
 def _fits(found: DataType, wanted: DataType) -> bool:

@@ -10,7 +10,7 @@ from estream.spec.model import Stream
 from estream.spec.sql import Relation
 from estream.spec.type_text import parse_type
 from estream.spec.types import UNKNOWN, DataType
-from estream.suggest import did_you_mean
+from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
 
@@ -67,7 +67,7 @@ def declared_columns(
 def _time_column(findings: Findings, stream: Stream, columns: Columns, subject: str) -> str | None:
     time = spelling(stream.time, columns)
     if time is None:
-        there = ", ".join(columns)
+        there = listed(columns)
         message = f"{subject}: time names '{stream.time}'; the schema has {there}"
         findings.say(stream.time, message, hint=did_you_mean(stream.time, columns))
     elif columns[time].is_known and columns[time].name != "timestamp":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -59,12 +59,12 @@ def names(expression: EventExpression) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.name for part in walk(expression) if isinstance(part, Name)))
 
 
-def depth(expression: EventExpression) -> int:
-    """How many operators stand one inside the other."""
+def depth(expression: EventExpression, named: Mapping[str, int] = {}) -> int:
+    """How many operators stand one inside the other, with those of named events as far as they are given."""
     deepest, pending = 0, [(expression, 0)]
     while pending:
         current, level = pending.pop()
-        deepest = max(deepest, level)
+        deepest = max(deepest, level + (named.get(current.name, 0) if isinstance(current, Name) else 0))
         if isinstance(current, Apply):
             pending.extend((operand, level + 1) for operand in current.operands)
     return deepest

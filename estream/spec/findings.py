@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -13,8 +14,10 @@ from estream.spec.expression_parser import parse_expression
 from estream.spec.model import Ceq
 from estream.spec.sql import Relation
 from estream.spec.type_check import Scope, check_types, require_boolean
-from estream.suggest import did_you_mean
+from estream.suggest import did_you_mean, listed
 from estream.text import Text
+
+_MOST_IN_CYCLE = 12
 
 
 @dataclass(slots=True)
@@ -53,7 +56,7 @@ class Findings:
             self.say(name, f"{subject}: {what} names table '{name}'; it needs a stream or a query")
         elif not self.is_broken(("streams", "queries", "tables"), name):
             known = [known for known in self.relations if known not in tables]
-            there = f"the file has {', '.join(known) or 'none'}"
+            there = f"the file has {listed(known) or 'none'}"
             self.say(name, f"{subject}: unknown stream or query '{name}'; {there}", hint=did_you_mean(name, known))
         return Relation(None)
 
@@ -84,7 +87,7 @@ class Findings:
         """Tells each name that is none of the columns; True if all are."""
         missing = [name for name in names if columns is not None and spelling(name, columns) is None]
         for name in missing:
-            there = ", ".join(columns or ())
+            there = listed(columns or ())
             self.say(
                 name, f"{subject}: {what} names '{name}'; {source} has {there}", hint=did_you_mean(name, columns or ())
             )
@@ -115,13 +118,51 @@ def in_order(needs: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[s
     graph = {name: [need for need in needed if need in needs] for name, needed in needs.items()}
     cycles: list[list[str]] = []
     while True:
+        sorter = TopologicalSorter(graph)
         try:
-            return list(TopologicalSorter(graph).static_order()), cycles
-        except CycleError as error:
-            cycle = error.args[1][::-1]
-            cycles.append(cycle)
+            return list(sorter.static_order()), cycles
+        except CycleError:
+            found = _cycles(graph)
+            cycles += found
+            gone = {name for cycle in found for name in cycle}
             graph = {
-                name: [need for need in needed if need not in cycle]
+                name: [need for need in needed if need not in gone]
                 for name, needed in graph.items()
-                if name not in cycle
+                if name not in gone
             }
+
+
+def _cycles(graph: Mapping[str, list[str]]) -> list[list[str]]:
+    """Cycles that have no name in common, each from its first name back to it; at least one, if there are any."""
+    blocked = _blocked(graph)
+    seen: dict[str, int] = {}
+    cycles = []
+    for number, start in enumerate(blocked):
+        path, name = [], start
+        while name not in seen:
+            seen[name] = number
+            path.append(name)
+            # A blocked name needs another one: following the first never ends but in a cycle.
+            name = next(need for need in graph[name] if need in blocked)
+        if seen[name] == number:
+            cycle = path[path.index(name) :]
+            cycles.append([*cycle, name])
+    return cycles
+
+
+def _blocked(graph: Mapping[str, list[str]]) -> dict[str, None]:
+    """Names in a cycle and those that need one, in the order of definition."""
+    sorter = TopologicalSorter(graph)
+    with suppress(CycleError):
+        sorter.prepare()
+    free: set[str] = set()
+    while ready := sorter.get_ready():
+        free.update(ready)
+        sorter.done(*ready)
+    return {name: None for name in graph if name not in free}
+
+
+def around(cycle: list[str], word: str) -> str:
+    """A cycle in words, with the first names only of a very long one."""
+    shown = cycle if len(cycle) <= _MOST_IN_CYCLE else [*cycle[: _MOST_IN_CYCLE - 2], "...", cycle[-1]]
+    return word.join(shown)

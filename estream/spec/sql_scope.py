@@ -13,7 +13,7 @@ from estream.spec.sql_grouping import group_keys, grouping_problems, is_window_c
 from estream.spec.sql_syntax import offset_of
 from estream.spec.sql_types import WINDOW, field_of, type_of
 from estream.spec.types import UNKNOWN, DataType
-from estream.suggest import did_you_mean
+from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
 
@@ -144,7 +144,7 @@ class Scopes:
             return ctes[name.lower()]
         if name.lower() not in self.tables:
             known = [written for written, _ in self.tables.values()]
-            there = f"the file has {', '.join(known)}" if known else "the file has no streams"
+            there = f"the file has {listed(known)}" if known else "the file has no streams"
             self._say(f"unknown stream, query or table {name!r}; {there}", node, len(name), did_you_mean(name, known))
             return Relation(None)
         written, relation = self.tables[name.lower()]
@@ -207,7 +207,7 @@ class Scopes:
         sources = [source for source in frame.sources if wanted is None or source.name.lower() == wanted]
         if wanted is not None and not sources and not frame.is_open:
             names = [source.name for source in frame.sources]
-            self._say(f"unknown table {item.name or wanted!r}; FROM has {', '.join(names)}", item)
+            self._say(f"unknown table {item.name or wanted!r}; FROM has {listed(names)}", item)
         if not sources or any(source.relation.columns is None for source in sources):
             return None
         star = item.this if isinstance(item, exp.Column) else item
@@ -270,7 +270,7 @@ class Scopes:
         named = [source for source in frame.sources if source.name.lower() == parts[0].lower()]
         if len(parts) > 1 and not named:
             names = [source.name for source in frame.sources]
-            there = f"FROM has {', '.join(names)}" if names else "there is no FROM"
+            there = f"FROM has {listed(names)}" if names else "there is no FROM"
             self._say(f"unknown table {parts[0]!r}; {there}", column, len(parts[0]), did_you_mean(parts[0], names))
         else:
             self._unknown(parts[1] if named and len(parts) > 1 else parts[0], column, named or frame.sources)
@@ -278,7 +278,7 @@ class Scopes:
 
     def _unknown(self, name: str, node: exp.Expr, sources: list[Source]) -> None:
         known = [column for source in sources for column in source.relation.columns or ()]
-        there = "; ".join(f"{s.name or 'the subquery'} has {', '.join(s.relation.columns or ())}" for s in sources)
+        there = "; ".join(f"{s.name or 'the subquery'} has {listed(s.relation.columns or ())}" for s in sources)
         self._say(f"unknown column {name!r}; {there or 'there is no FROM'}", node, len(name), did_you_mean(name, known))
 
 

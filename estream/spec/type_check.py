@@ -18,7 +18,7 @@ from estream.spec.function_types import aggregate_type, call
 from estream.spec.functions import WINDOW_AGGREGATES
 from estream.spec.type_rules import Mismatch, as_number, cast, castable, same_type
 from estream.spec.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, TIMESTAMP, UNKNOWN, DataType
-from estream.suggest import did_you_mean
+from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
 _COMPARISONS = {"=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"}
@@ -94,7 +94,7 @@ class _Checker:
     def attribute(self, attribute: Attribute) -> Attribute:
         if attribute.event is None:
             if not self.scope.columns and self.scope.columns is not None and self.scope.events:
-                known = ", ".join(self.scope.events)
+                known = listed(self.scope.events)
                 self.note(
                     attribute, f"uses '{attribute.name}' of no event; write Event.{attribute.name}, events are {known}"
                 )
@@ -116,14 +116,14 @@ class _Checker:
             return attribute
         name = _spelling(attribute.name, columns)
         if name is None:
-            has = ", ".join(columns) or "no columns"
+            has = listed(columns) or "no columns"
             self.note(attribute, f"uses '{shown}'; {source} has {has}", did_you_mean(attribute.name, columns) or None)
             return attribute
         return replace(attribute, name=name, type=columns[name])
 
     def unknown_event(self, expression: Expression, name: str) -> None:
         if self.scope.events:
-            known = f"events are {', '.join(self.scope.events)}"
+            known = f"events are {listed(self.scope.events)}"
         else:
             known = f"names of {self.scope.source} stand alone"
         self.note(expression, f"uses event '{name}'; {known}", did_you_mean(name, self.scope.events) or None)
