@@ -55,7 +55,7 @@ def emit_rows(channel: Channel, rows: Mapping[str, Any] | Sequence[Mapping[str, 
     if isinstance(rows, pa.Table):
         return _append(channel, rows)
     several = [rows] if isinstance(rows, Mapping) else list(rows)
-    return _append(channel, rows_from_values(several, channel.schema, f"channel '{channel.name}', row"))
+    return _append(channel, rows_from_values(several, channel.schema, channel.name))
 
 
 def _append(channel: Channel, table: pa.Table) -> int:

@@ -40,8 +40,19 @@ def rows_from_json(lines: Iterable[str], schema: pa.Schema, file: str) -> pa.Tab
     return table_of(rows, schema)
 
 
+def rows_from_document(text: str, schema: pa.Schema, file: str) -> pa.Table:
+    """The rows of one JSON document: an object, or a list of them, on as many lines as it likes."""
+    try:
+        document = json.loads(text, parse_constant=_no_constant, parse_float=_exact)
+    except json.JSONDecodeError as error:
+        raise EStreamError([Problem(Place(file, error.lineno, error.colno), f"this is no JSON: {error.msg}")]) from None
+    except (ValueError, RecursionError) as error:
+        raise EStreamError([Problem(Place(file, 1, 1), f"this is no JSON: {error}")]) from None
+    return rows_from_values(document if isinstance(document, list) else [document], schema, file)
+
+
 def rows_from_values(values: Sequence[Any], schema: pa.Schema, subject: str) -> pa.Table:
-    """The rows of dictionaries with JSON's values, or with Python's own dates and times."""
+    """The rows of dictionaries with values of JSON or Python's own dates and times; problems count rows as lines."""
     reader = RowReader.of(schema, subject)
     problems: list[Problem] = []
     rows: list[dict[str, Any]] = []
