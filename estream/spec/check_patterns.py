@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from estream.errors import EStreamError
+from estream.spec.automaton import automaton_of
 from estream.spec.checked import CheckedEvent
-from estream.spec.expression import Aggregate, Expression, walk
+from estream.spec.compilable import refusals
+from estream.spec.expression import Aggregate, Attribute, Expression, Literal, walk
 from estream.spec.findings import Findings
 from estream.spec.model import PatternEvent
-from estream.spec.regex import Regex, first, is_nullable, parse_pattern, predicates, trailing
+from estream.spec.pattern_expression import with_rows_lifted
+from estream.spec.regex import Predicate, Regex, first, is_nullable, parse_pattern, predicates, trailing
 from estream.spec.type_check import Scope
 from estream.suggest import did_you_mean
 from estream.text import Text
@@ -25,23 +28,53 @@ def check_pattern(findings: Findings, name: Text, event: PatternEvent) -> Checke
     findings.columns_exist(event.partition_by, columns, subject, "partition_by", source)
     findings.columns_exist(event.id or (), columns, subject, "id", source)
     scope = Scope(columns, aggregates="rows", source=findings.called(event.on))
-    define: list[tuple[str, Expression]] = []
-    for predicate, text in event.define.items():
-        typed = findings.typed(text, replace(scope, subject=f"{subject}: '{predicate}'"), boolean=True)
-        if typed is not None:
-            define.append((str(predicate), typed))
-    output: list[tuple[str, Expression]] = []
-    for column, text in event.output.items():
-        typed = findings.typed(text, replace(scope, subject=f"{subject}: output '{column}'"))
-        if typed is not None:
-            output.append((str(column), typed))
-    _check_regex(findings, event, subject, dict(define))
+    define = _expressions(findings, event.define, scope, f"{subject}: '{{}}'", boolean=True)
+    output = _expressions(findings, event.output, scope, f"{subject}: output '{{}}'")
+    _check_define(findings, event, subject, define)
+    _check_output(findings, event, subject, output)
+    _check_regex(findings, event, subject, define)
     if event.on not in findings.queries:
         findings.broken.add(("events", name))
-    types = {column: expression.type for column, expression in output} if len(output) == len(event.output) else None
+    types = {column: expression.type for column, expression in output.items()}
     return CheckedEvent(
-        name, "pattern", event, event.on, types, leaves=(name,), define=tuple(define), output=tuple(output)
+        name,
+        "pattern",
+        event,
+        event.on,
+        types if len(output) == len(event.output) else None,
+        leaves=(name,),
+        define=tuple(define.items()),
+        output=tuple(output.items()),
     )
+
+
+def _expressions(
+    findings: Findings, texts: dict[Text, Text], scope: Scope, subject: str, boolean: bool = False
+) -> dict[str, Expression]:
+    """The typed trees of those that are right, by name."""
+    found = {}
+    for name, text in texts.items():
+        typed = findings.typed(text, replace(scope, subject=subject.format(name)), boolean)
+        if typed is not None:
+            found[str(name)] = typed
+    return found
+
+
+def _check_define(findings: Findings, event: PatternEvent, subject: str, define: dict[str, Expression]) -> None:
+    """Predicates are compiled; what they ask of the current row alone need not be."""
+    for name, text in event.define.items():
+        if name in define:
+            kept = with_rows_lifted(define[name], lambda part: Attribute(None, "row", part.type, part.span))
+            hint = "of the current row alone, any expression can be asked"
+            findings.problems += refusals(kept, text, f"{subject}: '{name}'", "the rows of a match", hint)
+
+
+def _check_output(findings: Findings, event: PatternEvent, subject: str, output: dict[str, Expression]) -> None:
+    for name, text in event.output.items():
+        for part in walk(output[name]) if name in output else ():
+            if isinstance(part, Aggregate) and part.name in ("min", "max") and part.type.name == "string":
+                message = f"{subject}: output '{name}' has {part.name} of text, which a match does not keep"
+                findings.say(text, message, part.span[0], "use first, last or collect")
 
 
 def _check_regex(findings: Findings, event: PatternEvent, subject: str, define: dict[str, Expression]) -> None:
@@ -51,20 +84,36 @@ def _check_regex(findings: Findings, event: PatternEvent, subject: str, define: 
         findings.tell(error, f"{subject}: pattern")
         return
     _check_predicates(findings, event, subject, regex)
+    _check_length(findings, event, subject, regex)
+    never = _never(define)
+    if not automaton_of(regex, never).final:
+        names = ", ".join(f"'{predicate.name}'" for predicate in never)
+        findings.say(event.pattern, f"{subject}: pattern can match nothing: no row satisfies {names}")
+    for name in dict.fromkeys(found.name for found in first(regex)):
+        aggregates = [part for part in walk(define[name]) if isinstance(part, Aggregate)] if name in define else []
+        if aggregates:
+            text = next(text for key, text in event.define.items() if key == name)
+            message = f"{subject}: '{name}' can begin a match, where no row is matched yet; it cannot use "
+            findings.say(text, f"{message}{aggregates[0].name}(...)", aggregates[0].span[0])
+
+
+def _never(define: dict[str, Expression]) -> frozenset[Predicate]:
+    """Predicates that are constants and hold for no row."""
+    constants = {name: bool(one.value) for name, one in define.items() if isinstance(one, Literal)}
+    return frozenset(Predicate(name, negated=holds) for name, holds in constants.items())
+
+
+def _check_length(findings: Findings, event: PatternEvent, subject: str, regex: Regex) -> None:
+    """Warn of matches that could have no row, more rows than they are reported with, or any number of rows."""
     if is_nullable(regex):
-        findings.say(event.pattern, f"{subject}: pattern can match nothing; a match has at least one row")
+        message = f"{subject}: pattern can be no row at all; a match has at least one row"
+        findings.say(event.pattern, message, severity="warning")
     elif (end := trailing(regex)) is not None:
         message = f"{subject}: pattern ends with a repetition that adds nothing: a match ends at its first possible row"
         findings.say(event.pattern, message, end.span[0], severity="warning")
-    for predicate in dict.fromkeys(found.name for found in first(regex)):
-        aggregates = (
-            [part for part in walk(define[predicate]) if isinstance(part, Aggregate)] if predicate in define else []
-        )
-        if aggregates:
-            key = next(key for key in event.define if key == predicate)
-            message = f"{subject}: '{predicate}' can begin a match, where no row is matched yet; it cannot use "
-            text = event.define[key]
-            findings.say(text, f"{message}{aggregates[0].name}(...)", aggregates[0].span[0])
+    if event.within is None and automaton_of(regex).is_unbounded:
+        message = f"{subject}: a match may have any number of rows; nothing bounds how long one is waited for"
+        findings.say(event.pattern, message, hint="give the event `within`", severity="warning")
 
 
 def _check_predicates(findings: Findings, event: PatternEvent, subject: str, regex: Regex) -> None:
