@@ -15,6 +15,8 @@ _QUOTED = re.compile(r"""(['"`])(.+?)\1""")
 NOTHING = frozenset(("", "~", "null", "Null", "NULL"))
 """What YAML's core schema reads as null."""
 
+_LONGEST_SHOWN = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -72,12 +74,17 @@ class Text(str):
         """The place in the file of a character of the value."""
         if self.hidden or not self.mark.lines:
             return self.place
-        before = self[:offset].split("\n")
-        row, column = len(before) - 1, len(before[-1])
+        row = self.count("\n", 0, offset)
+        column = min(offset, len(self)) - (self.rfind("\n", 0, offset) + 1)
         if row >= len(self.mark.lines):
             return self.place
         line, first = self.mark.lines[row]
         return Place(self.place.file, line, first + column, max(length, 1))
+
+    @property
+    def brief(self) -> str:
+        """What may be shown of it in a message: in quotes, and not all of what is very long."""
+        return repr(self.shown if len(self.shown) <= _LONGEST_SHOWN else f"{self.shown[:_LONGEST_SHOWN]}...")
 
     def problem(
         self,

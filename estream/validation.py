@@ -63,8 +63,7 @@ def describe(value: Any) -> str:
     if isinstance(meant, (int, float)):
         return f"the number {meant if abs(meant) < 1e15 else str(value)[:_LONGEST_SHOWN]}"
     if isinstance(value, Text) and not value.is_nothing:
-        shown = value.shown if len(value.shown) <= _LONGEST_SHOWN else value.shown[:_LONGEST_SHOWN] + "..."
-        return f"the text {shown!r}"
+        return f"the text {value.brief}"
     return "nothing" if meant is None else f"the text {str(value)[:_LONGEST_SHOWN]!r}"
 
 

@@ -94,8 +94,7 @@ def _check_composites(findings: Findings, composite: Mapping[str, tuple[Text, Co
         before = findings.errors()
         depths[name] = depth(trees[name], depths)
         checked = _composite(findings, *composite[name], trees[name])
-        if depths[name] > _DEEPEST:
-            depths[name] = 0  # Told once, not again for each event that needs this one.
+        if depths[name] > _DEEPEST and checked is not None:
             _say_too_deep(findings, *composite[name])
         if findings.errors() == before and checked is not None:
             findings.events[name] = checked

@@ -107,9 +107,11 @@ def _templates(action: Action) -> Iterator[tuple[str, Text]]:
 
 def _check_template(findings: Findings, template: Text, scope: Scope, subject: str) -> None:
     """`{Event.attribute}` only; `{{` and `}}` stand for the braces themselves."""
+    told: set[str] = set()
     for found in _PLACEHOLDER.finditer(template):
-        if found[1] is None:
+        if found[1] is None or found[0] in told:
             continue
+        told.add(found[0])
         event, _, attribute = found[1].strip().partition(".")
         columns = scope.events.get(event) if attribute else scope.columns
         known = listed(scope.events)

@@ -53,8 +53,9 @@ def declared_columns(
 ) -> dict[str, DataType]:
     """The columns of a schema; a type that is none is told and taken as unknown."""
     columns: dict[str, DataType] = {}
+    lower: dict[str, str] = {}
     for name, kind in written.items():
-        if (twin := spelling(name, columns)) is not None:
+        if (twin := lower.setdefault(name.lower(), str(name))) != name:
             findings.say(name, f"{subject}: {word}s '{twin}' and '{name}' differ in case only; rename one")
         try:
             columns[str(name)] = parse_type(kind)

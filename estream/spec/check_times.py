@@ -21,6 +21,7 @@ _FIELDS: Final = (
     ("month", 1, 12, _MONTHS),
     ("weekday", 0, 7, _WEEKDAYS),
 )
+_LONGEST: Final = 200
 _ITEM: Final = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/(\d+))?")
 _LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -30,7 +31,7 @@ def microseconds(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ValueError(f"{text!r} is not a timestamp; write it like 2026-12-24T16:00:00Z") from None
+        raise ValueError(f"{Text(text).brief} is not a timestamp; write it like 2026-12-24T16:00:00Z") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     whole = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (whole.days * 86_400 + whole.seconds) * 1_000_000 + whole.microseconds
@@ -56,13 +57,15 @@ def check_timezone(findings: Findings, text: Text | None, subject: str) -> None:
     """The name of a time zone, as in Europe/Zurich."""
     if text is None or text in _zones():
         return
-    message = f"{subject}: timezone: {text!r} is not a time zone; write one like Europe/Zurich"
+    message = f"{subject}: timezone: {text.brief} is not a time zone; write one like Europe/Zurich"
     findings.say(text, message, hint=did_you_mean(text, _zones()))
 
 
 def cron_problem(text: str) -> str | None:
     """What is wrong with a cron line of five fields; None if nothing is."""
     fields = text.split()
+    if len(text) > _LONGEST:
+        return f"{Text(text).brief} is longer than {_LONGEST} characters"
     if len(fields) != len(_FIELDS):
         return f"{text!r} has {len(fields)} fields; write five: minute hour day month weekday"
     for field, (name, least, most, words) in zip(fields, _FIELDS, strict=True):

@@ -25,7 +25,10 @@ DEEPEST: Final = 40
 
 _OPENING: Final = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 _CLOSING: Final = {TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.R_PAREN}
-_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_QUOTED: Final = re.compile(
+    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>['\"`]|/\*)", re.DOTALL
+)
+"""Quotes and comments; `open` are those that never end."""
 
 _GAP: Final = r"(?:`|\s|/\*.*?\*/|--[^\n]*\n)*"
 """What may stand between a function's name and its bracket."""
@@ -153,10 +156,9 @@ def _tokens(sql: Text) -> list[Token]:
     try:
         return sqlglot.tokenize(str(sql), dialect="spark")
     except TokenError:
-        blank = _QUOTED.sub(lambda match: " " * len(match[0]), sql)
-        found = re.search(r"['\"`]|/\*", blank)
-        message = "a quote or comment is not closed" if found else "the SQL cannot be read"
-        raise EStreamError([sql.problem(message, found.start() if found else None)]) from None
+        open_ = next((found.start() for found in _QUOTED.finditer(sql) if found["open"]), None)
+        message = "the SQL cannot be read" if open_ is None else "a quote or comment is not closed"
+        raise EStreamError([sql.problem(message, open_)]) from None
 
 
 def _with_window_calls(found: list[Token]) -> list[Token]:
