@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from estream.event.detections import gather, last_rows, ranks_of
 from estream.event.graph import Graph
 from estream.event.kernel import UNBORN, run
 from estream.event.order import Released, release
+from estream.event.relayed import take_relayed
 from estream.event.state import Partitions, State
 from estream.event.sweep import sweep
 from estream.event.temporal import temporal_rows
@@ -52,13 +54,15 @@ def step(
     end_of_input: bool = False,
     *,
     first: int | None = None,
+    relayed: Mapping[int, pa.Table] | None = None,
 ) -> Step:
     """Take a batch in and detect all that ends before the watermark; with `end_of_input`, all there is.
 
     `batch` has the schema `estream.event.rows.batch_schema(graph)`. At the end of input the watermark is T, the
     greatest row time of the run, rows that this graph does not see included: ticks and temporal events end there,
     other timers act whenever they are due. `first` is the time of the run's first row, after which `every` and `cron`
-    begin; without it, the first row of the graph.
+    begin; without it, the first row of the graph. `relayed` are detections of other graphs that end before the
+    watermark, by the node they stand for here.
     """
     state.first = state.first if first is None else first
     released = release(graph, state, batch, FOREVER if end_of_input else watermark)
@@ -68,9 +72,10 @@ def step(
     temporal = temporal_rows(graph, state, released.since, min(limit, last + 1))
     memory = state.memory
     memory.header[words.LAST_TICK] = last
-    state.rows.expose(memory)
     memory.clear(FOUND)
     memory.clear(words.SPANS)
+    take_relayed(graph, state, relayed or {})
+    state.rows.expose(memory)
     for partitions in state.partitions:
         _run(graph, state, partitions, released, first_row, temporal, limit)
     detections = gather(graph, memory, state.rows, memory.used(FOUND))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
@@ -15,10 +16,11 @@ from estream.event.detect import Step, step
 from estream.event.graph import Graph
 from estream.event.rows import batch_schema
 from estream.stream.host_state import Held, Slot, fetch, forget, keep
-from estream.stream.layout import Route
+from estream.stream.layout import RELAY, Route
 from estream.stream.pack import Packed, from_frame, to_bytes, to_frame, to_table
+from estream.stream.relay import relay
 from estream.stream.shard import spark_keys
-from estream.stream.watermark import BEGINNING, Mark, Progress, Timing, advance
+from estream.stream.watermark import Mark, Progress, Timing, advance
 
 Routes = Mapping[str, tuple[Route, Graph]]
 
@@ -37,6 +39,8 @@ class Hosted:
     stage: int
     routes: tuple[Route, ...]
     """Those of this stage."""
+    following: tuple[Route, ...]
+    """Those of the next stage, to which occurrences are relayed."""
     timings: Mapping[str, Timing]
     shards: int
     is_held: bool
@@ -56,6 +60,8 @@ class Inbox:
     """What came to a shard in one micro-batch."""
 
     rows: dict[str, list[pa.Table]] = field(default_factory=dict)
+    relayed: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
+    """By route and signature."""
     marks: list[Mark] = field(default_factory=list)
     told: list[Packed] = field(default_factory=list)
     clock: int | None = None
@@ -75,6 +81,9 @@ class Inbox:
         """Take one packed row."""
         if row.kind == "rows" and row.name.startswith(f"{stage}:"):
             self.rows.setdefault(row.name, []).append(to_table(row.payload))
+        elif row.kind == "relayed" and row.name.startswith(f"{stage}:"):
+            label, _, signature = row.name.rpartition(" ")
+            self.relayed.setdefault((label, signature), []).append(to_table(row.payload))
         elif row.kind == "clock":
             self.clock = max(int(row.payload), self.clock or 0)
         elif row.kind in ("mark", "alive"):
@@ -118,22 +127,39 @@ class Host(StatefulProcessor):
         """Nothing is open."""
 
 
-def run_batch(hosted: Hosted, held: Held, inbox: Inbox, spark_watermark: int | None, shard: int) -> list[Packed]:
-    """Step every route of a shard, and give what goes on."""
+def run_batch(
+    hosted: Hosted, held: Held, inbox: Inbox, spark_watermark: int | None, shard: int, end: int | None = None
+) -> list[Packed]:
+    """Step every route of a shard, and give what goes on.
+
+    `end` is T at the end of a bounded input: the greatest time of a row.
+    """
     if inbox.reached is None:
         held.progress = advance(held.progress, hosted.timings, inbox.marks, inbox.clock, spark_watermark)
     else:
         held.progress = Progress(**inbox.reached)
     out = list(inbox.passing)
-    for label, (_, graph) in hosted.graphs().items():
-        state = held.states[label]
-        if held.progress.first is not None:
-            state.first = held.progress.first
-        batch = _joined(inbox.rows.get(label, []), graph)
-        out += _packed(step(graph, state, batch, held.progress.watermark), label, shard)
+    for label, (route, graph) in hosted.graphs().items():
+        found = step(
+            graph,
+            held.states[label],
+            _joined(inbox.rows.get(label, []), graph),
+            held.progress.watermark if end is None else end,
+            end is not None,
+            first=held.progress.first,
+            relayed={node: _relayed(inbox, label, signature) for signature, (node, _) in route.relays.items()},
+        )
+        out += _packed(found, label, shard)
+        for following in hosted.following:
+            out += relay(found.detections, following, graph, hosted.shards)
     if hosted.stage == 0:
         out += _told(held.progress, inbox, shard, hosted.shards)
     return out
+
+
+def _relayed(inbox: Inbox, label: str, signature: str) -> pa.Table:
+    tables = inbox.relayed.get((label, signature))
+    return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
 
 
 def _joined(tables: list[pa.Table], graph: Graph) -> pa.Table:
@@ -143,8 +169,11 @@ def _joined(tables: list[pa.Table], graph: Graph) -> pa.Table:
 
 
 def _packed(found: Step, label: str, shard: int) -> Iterator[Packed]:
-    if found.detections.num_rows:
-        yield Packed(shard, "detections", label, to_bytes(found.detections))
+    own = found.detections
+    if own.num_rows:
+        own = own.filter(pc.invert(pc.starts_with(own.column("event").cast(pa.string()), RELAY)))
+    if own.num_rows:
+        yield Packed(shard, "detections", label, to_bytes(own))
     if found.late.num_rows:
         yield Packed(shard, "late", label, to_bytes(found.late))
 
@@ -156,6 +185,3 @@ def _told(progress: Progress, inbox: Inbox, shard: int, shards: int) -> Iterator
     if shard == spark_keys(shards)[0]:
         yield Packed(shard, "status", "progress", json.dumps(facts).encode())
         yield from (Packed(shard, "status", row.name, row.payload) for row in inbox.told)
-
-
-__all__ = ["BEGINNING", "Host", "Hosted", "Inbox", "run_batch"]

@@ -7,12 +7,15 @@ another shard. So groups with the same keys form a route; a row goes once to eve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from zlib import crc32
 
 from estream.event.graph import Graph, make_graph
 from estream.plan.model import Leaf, Node, Plan, Subscription, Temporal
+
+RELAY = "relay "
+"""Before the signature of a node: the name under which its occurrences leave for the second stage."""
 
 ROWS = "rows"
 """The route of events that wait for nothing: their rows are spread by their ids."""
@@ -33,7 +36,10 @@ class Route:
     temporals: tuple[Temporal, ...]
     subscriptions: tuple[Subscription, ...]
     keys: Mapping[str, tuple[str, ...]]
-    """Leaf event, or named event that is relayed, to the attributes its rows travel by."""
+    """Leaf event to the attributes its rows travel by."""
+    relays: Mapping[str, tuple[int, Mapping[str, tuple[str, ...]]]]
+    """What the second stage reads of the first, by signature: the node here that stands for it, and for each leaf that
+    can be the last constituent the attributes it travels by."""
     arrival: bool = False
 
     @property
@@ -63,17 +69,6 @@ def routes(plan: Plan) -> tuple[Route, ...]:
     return tuple(_route(plan, name, stage, groups) for (stage, name), groups in sorted(homes.items()))
 
 
-def relayed(plan: Plan) -> tuple[int, ...]:
-    """The nodes of the first stage whose occurrences the second one reads."""
-    return tuple(
-        dict.fromkeys(
-            node.operands[0]
-            for node in plan.nodes
-            if node.operator == "relay" and plan.nodes[node.operands[0]].stage == 0
-        )
-    )
-
-
 def _home(members: Iterable[Node]) -> str:
     """The keys of a group as text."""
     inputs = [node for node in members if node.operator in ("leaf", "relay", "pattern")]
@@ -83,6 +78,17 @@ def _home(members: Iterable[Node]) -> str:
     if len(keys) == 1:
         return ",".join(keys.pop())
     return json.dumps(sorted((node.source, node.key, node.keys) for node in inputs))
+
+
+def _relayed(plan: Plan) -> Iterator[Subscription]:
+    """What the second stage asks of the first."""
+    for number in sorted({node.operands[0] for node in plan.nodes if node.operator == "relay"}):
+        if plan.nodes[number].stage == 0:
+            yield Subscription(f"{RELAY}{plan.nodes[number].signature}", number)
+
+
+def _travels_by(relay: Node) -> dict[str, tuple[str, ...]]:
+    return dict(relay.keys) or dict.fromkeys(relay.leaves, relay.key)
 
 
 def _route(plan: Plan, name: str, stage: int, groups: set[int]) -> Route:
@@ -109,9 +115,14 @@ def _route(plan: Plan, name: str, stage: int, groups: set[int]) -> Route:
         temporals=tuple(temporal for temporal in plan.temporals if temporal.name in named),
         subscriptions=tuple(
             replace(one, node=numbers[one.node])
-            for one in plan.subscriptions
-            if one.node in numbers and one.node not in outside
+            for one in (*plan.subscriptions, *_relayed(plan))
+            if one.node in numbers and one.node not in outside and (stage == 0 or not one.event.startswith(RELAY))
         ),
-        keys={node.source or "": node.key for node in chosen if node.operator in ("leaf", "pattern")},
+        keys={node.source or "": node.key if name else () for node in chosen if node.operator in ("leaf", "pattern")},
+        relays={
+            plan.nodes[node.operands[0]].signature: (numbers[node.operands[0]], _travels_by(node) if name else {})
+            for node in chosen
+            if node.operator == "relay" and node.operands[0] in outside
+        },
         arrival=plan.order == "arrival",
     )

@@ -33,8 +33,8 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     is_held = any(branch.source is None for branch in made)
     run = uuid.uuid4().hex
     for stage in STAGES:
-        own = tuple(route for route in laid if route.stage == stage)
-        host = Host(Hosted(run, stage, own, timings, shards, is_held))
+        own, following = (tuple(route for route in laid if route.stage == number) for number in (stage, stage + 1))
+        host = Host(Hosted(run, stage, own, following, timings, shards, is_held))
         packed = packed.groupBy("shard").transformWithStateInPandas(
             host, SCHEMA, "Append", "EventTime" if is_held else "None"
         )
