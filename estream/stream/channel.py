@@ -69,7 +69,6 @@ class Channel:
         self._retention = retention or Retention()
         self._clock = clock
         self._segment_blocks = segment_blocks
-        self._schema: pa.Schema | None = None
 
     @property
     def name(self) -> str:
@@ -84,11 +83,9 @@ class Channel:
     @property
     def schema(self) -> pa.Schema:
         """The columns of its rows."""
-        if self._schema is None:
-            if not self.exists:
-                raise EStreamError(f"there is no channel '{self.name}' in {self.path.parent}")
-            self._schema = pa.ipc.read_schema(pa.py_buffer((self.path / "schema.arrow").read_bytes()))
-        return self._schema
+        if not self.exists:
+            raise EStreamError(f"there is no channel '{self.name}' in {self.path.parent}")
+        return pa.ipc.read_schema(pa.py_buffer((self.path / "schema.arrow").read_bytes()))
 
     @property
     def time(self) -> str | None:
@@ -97,7 +94,10 @@ class Channel:
         return found.decode() if found else None
 
     def create(self, schema: pa.Schema, time: str | None = None) -> Channel:
-        """Make the channel, or see that the one that is there has these columns."""
+        """Make the channel, or see that the one that is there has these columns.
+
+        One that never had a row takes the new columns: who reads it may have made it before who writes to it.
+        """
         if time is not None:
             schema = schema.with_metadata({_TIME: time.encode()})
         self.path.mkdir(parents=True, exist_ok=True)
@@ -107,6 +107,8 @@ class Channel:
                 self._write_ends(_Ends(0, 0, {}))
                 replace(self.path / "schema.arrow", schema.serialize().to_pybytes())
                 sync_folder(self.path.parent)
+            elif not self.schema.equals(schema) and self._is_new():
+                replace(self.path / "schema.arrow", schema.serialize().to_pybytes())
         if difference := describe_difference(self.schema, schema):
             raise EStreamError(f"channel '{self.name}' is there with other columns: {difference}")
         return self
@@ -119,9 +121,9 @@ class Channel:
         """
         if not self.exists:
             self.create(table.schema)
-        rows = conform(table, self.schema, f"channel '{self.name}'")
         name = _writer(writer)
         with self._locked():
+            rows = conform(table, self.schema, f"channel '{self.name}'")
             segment, position, last = self._writable()
             if name != NO_WRITER and version <= self._version(segment, name):
                 return -1
@@ -169,6 +171,10 @@ class Channel:
         with self._locked():
             return self._prune(self._ends())
 
+    def _is_new(self) -> bool:
+        ends = self._ends()
+        return ends.last == 0 and Segment(self.path, 0).last() is None
+
     def _require(self, start: int) -> None:
         """Refuse to read what is gone."""
         first = self.first()
@@ -179,23 +185,16 @@ class Channel:
             )
 
     def _blocks(self, start: int, end: int) -> Iterator[Block]:
-        ends = self._ends()
+        ends, schema = self._ends(), self.schema
         for number in range(self._find(start, ends), ends.last + 1):
             segment = Segment(self.path, number)
             for entry in segment.entries(start):
                 if entry.offset >= end:
                     return
-                yield self._cut(segment, entry, start, end)
-
-    def _cut(self, segment: Segment, entry: Entry, start: int, end: int) -> Block:
-        if entry.rows:
-            rows = pa.ipc.read_record_batch(pa.py_buffer(segment.block(entry)), self.schema)
-        else:
-            rows = pa.RecordBatch.from_pylist([], self.schema)
-        skip = max(start - entry.offset, 0)
-        rows = rows.slice(skip, max(min(end, entry.end) - entry.offset - skip, 0))
-        watermark = None if entry.watermark == NO_WATERMARK else entry.watermark
-        return Block(entry.offset + skip, rows, watermark, entry.appended, min(entry.end, end))
+                rows = pa.RecordBatch.from_pylist([], schema)
+                if entry.rows:
+                    rows = pa.ipc.read_record_batch(pa.py_buffer(segment.block(entry)), schema)
+                yield _cut(entry, rows, start, end)
 
     def _block(self, rows: pa.Table) -> bytes:
         batches = rows.combine_chunks().to_batches()
@@ -276,6 +275,14 @@ class Channel:
         with (self.path / "lock").open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _cut(entry: Entry, rows: pa.RecordBatch, start: int, end: int) -> Block:
+    """What a reader asked for of a block."""
+    skip = max(start - entry.offset, 0)
+    asked = rows.slice(skip, max(min(end, entry.end) - entry.offset - skip, 0))
+    watermark = None if entry.watermark == NO_WATERMARK else entry.watermark
+    return Block(entry.offset + skip, asked, watermark, entry.appended, min(entry.end, end))
 
 
 def _writer(name: str) -> int:

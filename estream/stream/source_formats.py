@@ -1,19 +1,35 @@
-"""EStream's own data sources, by the name of their format."""
+"""EStream's own sources by the name of their format, and a stream's source as Spark reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
-from estream.stream.source_channel import ChannelSource
+from estream.spec.checked import CheckedQuery
+from estream.spec.model import Stream
+from estream.stream import source_http
+from estream.stream.channel import Channel
+from estream.stream.channel_schema import arrow_schema
+from estream.stream.source_channel import ChannelSource, channel_options
 from estream.stream.source_clock import ClockSource
 from estream.stream.source_linear_road import LinearRoad, LinearRoadSource
 from estream.stream.source_replay import Replay, ReplaySource
+from estream.stream.source_rows import require_columns
 
 SOURCES: Final[tuple[type[DataSource], ...]] = (ChannelSource, ClockSource, LinearRoadSource, ReplaySource)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSource:
+    """What Spark is told to read."""
+
+    format: str
+    options: dict[str, str]
 
 
 def register(spark: SparkSession) -> None:
@@ -22,10 +38,57 @@ def register(spark: SparkSession) -> None:
         spark.dataSource.register(source)
 
 
+def spark_source(query: CheckedQuery, channels: Path, reader: str) -> SparkSource:
+    """The format and options with which Spark reads a stream.
+
+    A channel that nobody has made yet is made with the stream's columns. `reader` is the name under which a channel
+    keeps rows for this stream: it must be the same after a restart and no other reader's.
+    """
+    stream = _stream(query)
+    options = _options(query)
+    if stream.source.channel is not None:
+        _open(Channel(channels / stream.source.channel), query)
+        return SparkSource(ChannelSource.name(), options | channel_options(channels, stream.source.channel, reader))
+    if stream.source.format == source_http.FORMAT:
+        name = source_http.http_channel(query.name)
+        _open(Channel(channels / name), query)
+        return SparkSource(ChannelSource.name(), channel_options(channels, name, reader))
+    if stream.source.format == ReplaySource.name():
+        known = {"time": query.time or "", "dead_letters": str(channels.resolve()), "stream": query.name}
+        return SparkSource(ReplaySource.name(), known | options)
+    return SparkSource(str(stream.source.format), options)
+
+
+def receivers(queries: Iterable[CheckedQuery], channels: Path) -> list[source_http.Receiver]:
+    """The receivers of the streams that come by http, not started yet."""
+    return [
+        source_http.receiver(query.name, query.columns, query.time or "", _options(query), channels)
+        for query in queries
+        if query.kind == "stream" and _stream(query).source.format == source_http.FORMAT
+    ]
+
+
 def playback_speed(format: str, options: Mapping[str, str]) -> float:
     """How many times faster than the clock the time of a source goes; 1 for those that are not played back."""
     if format == LinearRoadSource.name():
         return LinearRoad.of(options).speed
     if format == ReplaySource.name():
-        return Replay.of(options).speed
+        return Replay.of({"time": "", **options}).speed
     return 1.0
+
+
+def _stream(query: CheckedQuery) -> Stream:
+    if not isinstance(query.spec, Stream):
+        raise TypeError(f"'{query.name}' is no stream")
+    return query.spec
+
+
+def _options(query: CheckedQuery) -> dict[str, str]:
+    return {str(key): str(value) for key, value in _stream(query).source.options.items()}
+
+
+def _open(channel: Channel, query: CheckedQuery) -> None:
+    if channel.exists:
+        require_columns(channel.schema.names, list(query.columns), f"channel '{channel.name}'")
+    else:
+        channel.create(arrow_schema(query.columns), query.time)

@@ -103,7 +103,16 @@ def test_rows_that_do_not_fit_are_refused_whole(channel: Channel, table: dict[st
     assert channel.latest() == 0
 
 
+def test_a_channel_without_a_row_takes_the_columns_of_its_writer(channel: Channel) -> None:
+    early = Channel(channel.path)
+    assert early.schema.names == ["n"]
+    Channel(channel.path).create(arrow_schema({"n": "bigint", "m": "int"}))
+    early.append(numbers(1))
+    assert [block.rows.to_pylist() for block in channel.read()] == [[{"n": 1, "m": None}]]
+
+
 def test_a_channel_that_is_there_with_other_columns_is_not_made_again(channel: Channel) -> None:
+    channel.append(numbers(1))
     with pytest.raises(EStreamError, match="'n' is bigint, not string, it has no 'm'"):
         Channel(channel.path).create(arrow_schema({"n": "string", "m": "int"}))
 

@@ -142,7 +142,8 @@ def test_another_address_or_method_is_told(tmp_path: Path) -> None:
         assert post(server, '{"n": 1}')[:2] == (404, {"error": "rows are posted to /in/readings"})
         connection = connect(server)
         connection.request("GET", "/in/readings")
-        assert connection.getresponse().status == 405
+        with connection.getresponse() as answer:
+            assert answer.status == 405
         connection.close()
 
 
@@ -160,7 +161,9 @@ def test_there_are_only_so_many_requests_at_once(tmp_path: Path) -> None:
     with listening(tmp_path, max_requests="1", timeout="20 s") as server:
         first = connect(server)
         first.request("POST", "/Readings", '{"n": 1}', {"Content-Type": LINES, "Authorization": "Bearer secret"})
-        assert first.getresponse().status == 200
+        with first.getresponse() as taken:
+            assert taken.status == 200
+            taken.read()
         status, answer, headers = post(server, '{"n": 2}')
         assert (status, answer, headers["Retry-After"]) == (429, {"error": "too many requests at once"}, "1")
         first.close()
@@ -173,8 +176,9 @@ def test_a_client_that_is_too_slow_loses_its_place(tmp_path: Path) -> None:
         for sent in (head + 'Content-Length: 50\r\n\r\n{"n"', head, ""):
             with socket.create_connection((address.hostname, address.port), timeout=20) as client:
                 client.sendall(sent.encode())
-                heard = client.makefile("rb").read()
-            assert heard.startswith(b"HTTP/1.1 408") is ("Content-Length" in sent)
+                with client.makefile("rb") as heard:
+                    answer = heard.read()
+            assert answer.startswith(b"HTTP/1.1 408") is ("Content-Length" in sent)
         assert kept(server) == []
 
 
@@ -183,7 +187,8 @@ def test_a_client_hears_what_is_wrong_before_it_sends_its_body(tmp_path: Path) -
         address = urlsplit(server.url)
         with socket.create_connection((address.hostname, address.port), timeout=20) as client:
             client.sendall(b"POST /Readings HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
-            assert client.makefile("rb").readline() == b"HTTP/1.1 401 Unauthorized\r\n"
+            with client.makefile("rb") as heard:
+                assert heard.readline() == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
 def test_many_clients_lose_nothing(tmp_path: Path) -> None:

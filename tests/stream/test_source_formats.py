@@ -1,0 +1,72 @@
+"""Which source Spark is told to read for a stream of a CEQ file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from estream.app import load
+from estream.errors import EStreamError
+from estream.spec.checked import CheckedQuery
+from estream.stream.channel import Channel
+from estream.stream.channel_schema import parse_columns
+from estream.stream.source_formats import SparkSource, receivers, spark_source
+
+CEQ = """\
+version: 1
+name: sources
+streams:
+  S:
+    source: {source}
+    schema: {{ts: timestamp, n: int}}
+    time: ts
+events:
+  E: {{on: S}}
+"""
+
+
+def stream(folder: Path, source: str) -> CheckedQuery:
+    path = folder / "sources.yaml"
+    path.write_text(CEQ.format(source=source))
+    loaded = load(path, {})
+    assert loaded.checked is not None
+    assert not loaded.is_wrong
+    return loaded.checked.queries["S"]
+
+
+def test_a_spark_format_passes_through(tmp_path: Path) -> None:
+    query = stream(tmp_path, "{format: rate, options: {rowsPerSecond: 5}}")
+    assert spark_source(query, tmp_path, "q/S") == SparkSource("rate", {"rowsPerSecond": "5"})
+    assert receivers([query], tmp_path) == []
+
+
+def test_a_channel_is_made_with_the_columns_of_the_stream_that_reads_it(tmp_path: Path) -> None:
+    query = stream(tmp_path, "{channel: readings, options: {from: last}}")
+    path = str(tmp_path / "readings")
+    for _ in range(2):
+        wanted = SparkSource("estream_channel", {"from": "last", "path": path, "reader": "q/S"})
+        assert spark_source(query, tmp_path, "q/S") == wanted
+    channel = Channel(tmp_path / "readings")
+    assert (channel.schema, channel.time) == (parse_columns("ts timestamp, n int"), "ts")
+
+
+def test_a_channel_that_lacks_a_column_is_told(tmp_path: Path) -> None:
+    Channel(tmp_path / "readings").create(parse_columns("ts timestamp, m int"))
+    with pytest.raises(EStreamError, match="channel 'readings' has no column 'n'; right: ts, m"):
+        spark_source(stream(tmp_path, "{channel: readings}"), tmp_path, "q/S")
+
+
+def test_http_is_a_receiver_and_the_channel_behind_it(tmp_path: Path) -> None:
+    query = stream(tmp_path, "{format: http, options: {port: 0, token: secret}}")
+    (receiver,) = receivers([query], tmp_path)
+    source = spark_source(query, tmp_path, "q/S")
+    assert source.options["path"] == str(receiver.channel.path)
+    assert receiver.channel.schema == parse_columns("ts timestamp, n int")
+    assert receiver.url.endswith("/S")
+
+
+def test_a_replay_knows_its_time_column_and_where_dead_letters_go(tmp_path: Path) -> None:
+    source = spark_source(stream(tmp_path, "{format: replay, options: {path: a.csv, speed: 10x}}"), tmp_path, "q/S")
+    wanted = {"path": "a.csv", "speed": "10x", "time": "ts", "dead_letters": str(tmp_path), "stream": "S"}
+    assert source == SparkSource("replay", wanted)
