@@ -187,8 +187,8 @@ def _sweep(modifier: Modifier, kept: Kept) -> None:
     state.keep(kept_partitions)
     if modifier.partition:
         kept.keys["partitions"].keep(kept_partitions)
-    for array in (rows["following"], state["front"], state["last"], state["reached"]):
+    for array in (rows.used("following"), state.used("front"), state.used("last"), state.used("reached")):
         array[:] = row_map[array]
-    rows["partition"][:] = partition_map[rows["partition"]]
+    rows.used("partition")[:] = partition_map[rows.used("partition")]
     kept.tables["rows"] = kept.tables["rows"].take(pa.array(kept_rows)).combine_chunks()
     kept.numbers["swept"] = rows.length

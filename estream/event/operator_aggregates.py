@@ -41,6 +41,11 @@ class Aggregates:
     taken: tuple[Expression, ...]
     """Operands whose values are kept for the rows of windows."""
 
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """Everything that is summed up or kept, each once."""
+        return tuple(dict.fromkeys(each.operand for each in self.all if each.operand is not None))
+
     def found(self, expression: Expression) -> Expression:
         """The expression with an attribute in the place of each aggregate."""
         if isinstance(expression, Aggregate):

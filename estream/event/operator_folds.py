@@ -209,10 +209,10 @@ def sweep_part(kept: Kept, part: Part, row_map: Words, cell_map: Words) -> None:
     """Follow rows and cells to their new places, after `kept.arrays` were swept."""
     rows, cells = kept.arrays["rows"], kept.arrays["cells"]
     if part.kind in ("least", "most"):
-        for array in (rows[f"{part.slot}.front"], cells[f"{part.slot}.back"]):
+        for array in (rows.used(f"{part.slot}.front"), cells.used(f"{part.slot}.back")):
             array[:] = row_map[array]
     if part.ranks_text:
-        codes = rows[f"{part.slot}.code"]
+        codes = rows.used(f"{part.slot}.code")
         codes[:] = _kept_numbers(kept.keys[part.slot], codes)
     if part.kind == "distinct":
         _sweep_distinct(kept, part, cell_map)
@@ -229,7 +229,7 @@ def _kept_numbers(keys: KeyNumbers, used: Words) -> Words:
 def _sweep_distinct(kept: Kept, part: Part, cell_map: Words) -> None:
     """Count anew what the rows that are left hold."""
     pairs, rows, cells = kept.keys[part.slot], kept.arrays["rows"], kept.arrays["cells"]
-    entries = rows[f"{part.slot}.pair"]
+    entries = rows.used(f"{part.slot}.pair")
     entries[:] = _kept_numbers(pairs, entries)
     owners = cell_map[pairs.values.column("cell").to_numpy()]
     pairs.fill(pa.table({"cell": pa.array(owners), "value": pairs.values.column("value")}))
@@ -237,5 +237,5 @@ def _sweep_distinct(kept: Kept, part: Part, cell_map: Words) -> None:
     counts.keep(np.empty(0, dtype=np.int64))
     counts.extend(pairs.count)
     counts["count"][: pairs.count] = np.bincount(entries[entries != kernel.NONE], minlength=pairs.count)
-    cells[f"{part.slot}.left"][:] = cells["front"]
-    cells[f"{part.slot}.distinct"][:] = np.bincount(owners, minlength=cells.length)
+    cells.used(f"{part.slot}.left")[:] = cells.used("front")
+    cells.used(f"{part.slot}.distinct")[:] = np.bincount(owners, minlength=cells.length)

@@ -20,6 +20,8 @@ from estream.event.compiled import compiled
 Words = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 NONE = -1
+at = np.uint64
+"""Marks a place as not negative: numba then leaves out the test for places that count from the end."""
 
 
 @compiled
@@ -33,33 +35,30 @@ def follow(first: int, cells: Words, lower: Words, rows: tuple[Words, ...], stat
     front, last, middle, size = state
     lows, middles, sizes = out
     for entry in range(len(cells)):
-        row, cell = first + entry, cells[entry]
-        low, previous = front[cell], last[cell]
-        before[row], following[row] = previous, NONE
-        count = 1
-        if previous == NONE:
-            low = row
-            middle[cell] = row
-        else:
-            following[previous] = row
-            count += size[cell]
-        while position[low] < lower[entry]:
-            low = following[low]
-            count -= 1
-        if low > middle[cell]:
-            middle[cell] = row
-        front[cell], last[cell], size[cell] = low, row, count
-        lows[entry], middles[entry], sizes[entry] = low, middle[cell], count
+        row, cell, bound = first + entry, at(cells[entry]), lower[entry]
+        previous = last[cell]
+        before[at(row)], following[at(row)] = previous, NONE
+        low, half, count = row, row, 1
+        if previous != NONE:
+            following[at(previous)] = row
+            low, half, count = front[cell], middle[cell], size[cell] + 1
+            while position[at(low)] < bound:
+                low = following[at(low)]
+                count -= 1
+            if low > half:
+                half = row
+        front[cell], last[cell], middle[cell], size[cell] = low, row, half, count
+        lows[entry], middles[entry], sizes[entry] = low, half, count
 
 
 @compiled
 def sum_words(first: int, cells: Words, lows: Words, values: Words, start: Words, total: Words, out: Words) -> None:
     """Sums of words, which wrap and can be taken back: `start` is a row's total without the row itself."""
     for entry in range(len(cells)):
-        row, cell = first + entry, cells[entry]
-        start[row] = total[cell]
+        cell = at(cells[entry])
+        start[at(first + entry)] = total[cell]
         total[cell] += values[entry]
-        out[entry] = total[cell] - start[lows[entry]]
+        out[entry] = total[cell] - start[at(lows[entry])]
 
 
 @compiled
@@ -68,16 +67,17 @@ def sum_reals(first: int, cells: Words, bounds: Any, before: Words, values: Real
     lows, middles = bounds
     out = np.empty(len(cells))
     for entry in range(len(cells)):
-        row, cell, low = first + entry, cells[entry], lows[entry]
+        row, cell, low = first + entry, at(cells[entry]), lows[entry]
+        newest = 0.0 if middles[entry] == row else back[cell]
         if middles[entry] == row:
-            total, other = 0.0, before[row]
+            total, other = 0.0, before[at(row)]
             while other >= low:
-                total += values[other]
-                front[other] = total
-                other = before[other]
-            back[cell] = 0.0
-        back[cell] += values[row]
-        out[entry] = back[cell] + front[low] if low < middles[entry] else back[cell]
+                total += values[at(other)]
+                front[at(other)] = total
+                other = before[at(other)]
+        newest += values[at(row)]
+        back[cell] = newest
+        out[entry] = newest + front[at(low)] if low < middles[entry] else newest
     return out
 
 

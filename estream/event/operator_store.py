@@ -12,12 +12,15 @@ import pyarrow as pa
 
 from estream.event.columns import Texts, nulls_of, one_chunk, words_of
 from estream.event.columns_keys import KeyTable
+from estream.event.compiled import compiled
 
 Words = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 NONE = -1
 LEAST_CAPACITY = 1024
 MOST_CHUNKS = 64
+MOST_ROOM = 64
+"""Room is given back when it is so many times what is used."""
 NULL_PREFIX = 1 << 40
 """Added to the number of the columns before where a column is null, so that a null is equal to nulls only."""
 
@@ -38,6 +41,10 @@ class Arrays:
         """The array with the room behind what is used, for kernels."""
         return self._arrays[name]
 
+    def used(self, name: str) -> npt.NDArray[Any]:
+        """The array without the room behind it."""
+        return self._arrays[name][: self.length]
+
     def extend(self, length: int) -> int:
         """Make the arrays at least so long; gives the length before."""
         before = self.length
@@ -55,9 +62,16 @@ class Arrays:
 
     def keep(self, places: Words) -> None:
         """Keep these places only, in this order."""
+        count = len(places)
+        roomy = self._capacity > max(MOST_ROOM * count, LEAST_CAPACITY)
         for name, array in self._arrays.items():
-            self._arrays[name] = array[places]
-        self.length = self._capacity = len(places)
+            kept = array[places]
+            if roomy:
+                self._arrays[name] = kept
+            else:
+                array[:count] = kept
+        self.length = count
+        self._capacity = count if roomy else self._capacity
 
     def table(self) -> pa.Table:
         """The arrays as columns."""
@@ -70,6 +84,50 @@ class Arrays:
         self.length = self._capacity = table.num_rows
 
 
+@compiled
+def number_codes(codes: Words, known: Words, used: int, out: Words) -> int:
+    """Number codes in the order they are first seen; `known` are the numbers of codes seen before."""
+    for entry in range(len(codes)):
+        code = codes[entry]
+        if known[code] == NONE:
+            known[code] = used
+            used += 1
+        out[entry] = known[code]
+    return used
+
+
+@compiled
+def first_rows(numbers: Words, before: int, out: Words) -> None:
+    """The first row of each number from `before` on; numbers are given in the order of rows."""
+    found = 0
+    for row in range(len(numbers)):
+        if numbers[row] == before + found:
+            out[found] = row
+            found += 1
+            if found == len(out):
+                return
+
+
+class TextNumbers:
+    """Numbers for the codes of texts, which are small and dense; a null has a number too."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._known: Words = np.full(LEAST_CAPACITY, NONE, dtype=np.int64)
+
+    def numbers(self, prefixes: Words, codes: Words) -> Words:
+        """The numbers of many codes; the prefix only says where there is null."""
+        places = np.where(prefixes == 0, codes + 1, 0) if prefixes.any() else codes + 1
+        need = int(places.max(initial=0)) + 1
+        if need > len(self._known):
+            longer = np.full(2 * need, NONE, dtype=np.int64)
+            longer[: len(self._known)] = self._known
+            self._known = longer
+        out = np.empty(len(codes), dtype=np.int64)
+        self.used = number_codes(places, self._known, self.used, out)
+        return out
+
+
 class KeyNumbers:
     """Exact numbers 0, 1, 2, ... for the values of some columns, in the order they are first seen."""
 
@@ -80,7 +138,10 @@ class KeyNumbers:
 
     def _begin(self) -> None:
         self._texts = tuple(Texts() for _ in self.values.schema)
-        self._tables = tuple(KeyTable() for _ in self.values.schema)
+        self._tables = tuple(
+            TextNumbers() if place == 0 and pa.types.is_string(kind) else KeyTable()
+            for place, kind in enumerate(self.values.schema.types)
+        )
 
     @property
     def count(self) -> int:
@@ -92,9 +153,9 @@ class KeyNumbers:
         before = self.count
         numbers = self._entered(rows)
         if self._tables and self._tables[-1].used > before:
-            # Numbers are given in order, so the first row of a new number is greater than all before it.
-            highest = np.maximum.accumulate(np.append(before - 1, numbers[:-1]))
-            new = rows.take(pa.array(np.flatnonzero(numbers > highest))).select(self.values.column_names)
+            first = np.empty(self._tables[-1].used - before, dtype=np.int64)
+            first_rows(numbers, before, first)
+            new = rows.select(self.values.column_names).take(pa.array(first))
             self.values = joined(self.values, new.cast(self.values.schema))
         return numbers
 

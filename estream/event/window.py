@@ -26,8 +26,11 @@ from estream.spec.expression_text import to_text
 
 Values: TypeAlias = dict[tuple[str | None, str], pa.Array]
 """Columns by the event and name that expressions know them by."""
+STRETCH = 32_768
+"""Rows that are taken at once."""
 LEAST_SWEPT = 256
 """So few rows are not worth sweeping."""
+_OWN = {"rows": ("position", "time"), "time": ("position",)}
 _BEFORE_ALL = np.iinfo(np.int64).min
 _TIME = pa.timestamp("us", "UTC")
 
@@ -105,7 +108,7 @@ def begin_window(window: SharedWindow) -> Kept:
         },
         arrays={
             "rows": Arrays(
-                ("cell", "position", "time", "following", "before", *_named(layouts, "row_words")),
+                (*_OWN[window.extent.by], "cell", "following", "before", *_named(layouts, "row_words")),
                 _named(layouts, "row_doubles"),
             ),
             "cells": Arrays(
@@ -142,68 +145,89 @@ def _raw_schema(window: SharedWindow) -> pa.Schema:
 
 
 def step_window(window: SharedWindow, kept: Kept, released: Released, now: int) -> tuple[pa.Table, ...]:
-    """What each query gives for rows in order, where no row below `now` will come any more."""
-    raw = _raw(window, kept, released)
-    if window.extent.batch:
-        raw = _closed(window, kept, raw, now, len(released.time))
-    _sweep(window, kept, now)
-    return tuple(_given(output, raw) for output in window.outputs)
+    """What each query gives for rows in order, where no row below `now` will come any more.
+
+    Many rows are taken in stretches, so that what is worked on stays in the processor's cache.
+    """
+    cells = kept.keys["cells"].numbers(released.rows)
+    partitions = kept.keys["partitions"].numbers(released.rows) if window.extent.by == "rows" else cells
+    given: list[tuple[pa.Table, ...]] = []
+    for start in range(0, max(len(cells), 1), STRETCH):
+        end = start + STRETCH
+        last = end >= len(cells)
+        stretch = _Stretch(
+            Released(released.time[start:end], released.rows.slice(start, STRETCH)),
+            cells[start:end],
+            partitions[start:end],
+            now if last else int(released.time[end]),
+        )
+        raw = _raw(window, kept, stretch)
+        if window.extent.batch:
+            raw = _closed(window, kept, raw, stretch)
+        _sweep(window, kept, stretch.now, last)
+        given.append(tuple(_given(output, raw) for output in window.outputs))
+    return tuple(pa.concat_tables(tables) for tables in zip(*given, strict=True))
 
 
-def _raw(window: SharedWindow, kept: Kept, released: Released) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Some of the new rows, with their cells and partitions; no row below `now` comes after them."""
+
+    released: Released
+    cells: Words
+    partitions: Words
+    now: int
+
+
+def _raw(window: SharedWindow, kept: Kept, stretch: _Stretch) -> pa.Table:
     """The results for each new row, or in batches for the newest row of each cell's window."""
-    extent = window.extent
-    cells, partitions, position = _places(window, kept, released)
+    extent, released, cells = window.extent, stretch.released, stretch.cells
+    position = released.time if extent.by == "time" else _ordinals(kept, stretch.partitions)
     number = position // extent.size if extent.batch else position
     lower = number * extent.size if extent.batch else position - (extent.size - 1)
-    span = _entered(kept, released.time, cells, partitions, position, lower)
-    operands = {*(part.operand for part in window.aggregates.parts), *window.aggregates.taken}
-    operands |= {each.operand for each in window.aggregates.all if each.operand is not None}
-    values = operand_values(tuple(operands), released.rows)
+    span = _entered(window, kept, stretch, position, lower)
+    values = operand_values(window.aggregates.operands, released.rows)
     _keep_values(window, kept, values)
     results = Results(window.aggregates, kept, span, values)
     chosen = _last_of_each(cells, number, kept.keys["cells"].count) if extent.batch else slice(None)
     rows = released.rows.take(pa.array(chosen)) if isinstance(chosen, np.ndarray) else released.rows
-    start, end = _bounds(extent, span, released.time, position, number)
+    start, end = _bounds(extent, span, released.time, number)
     columns = [
         *(one_chunk(rows.column(name)) for name in window.plain),
         *(results.column(each, chosen) for each in window.aggregates.all),
-        *(pa.array(each[chosen]) for each in (cells, partitions, number, start, end)),
+        *(pa.array(each[chosen]) for each in (cells, stretch.partitions, number, start, end)),
     ]
-    return pa.table(columns, schema=_raw_schema(window))
+    return pa.table(columns, names=_raw_schema(window).names)
 
 
-def _places(window: SharedWindow, kept: Kept, released: Released) -> tuple[Words, Words, Words]:
-    """For each new row its cell, its partition and its position: its time, or its ordinal in the partition."""
-    cells = kept.keys["cells"].numbers(released.rows)
-    if window.extent.by == "time":
-        return cells, cells, released.time
-    partitions = kept.keys["partitions"].numbers(released.rows)
+def _ordinals(kept: Kept, partitions: Words) -> Words:
+    """For each new row its ordinal in its partition."""
     counts = kept.arrays["partitions"]
     counts.extend(kept.keys["partitions"].count)
-    position = np.empty(len(cells), dtype=np.int64)
+    position = np.empty(len(partitions), dtype=np.int64)
     kernel.ordinals(partitions, counts["count"], position)
-    return cells, partitions, position
+    return position
 
 
-def _entered(kept: Kept, time: Words, cells: Words, partitions: Words, position: Words, lower: Words) -> Span:
+def _entered(window: SharedWindow, kept: Kept, stretch: _Stretch, position: Words, lower: Words) -> Span:
     """The new rows behind the rows there are, linked into their cells."""
-    rows, state = kept.arrays["rows"], kept.arrays["cells"]
+    rows, state, cells = kept.arrays["rows"], kept.arrays["cells"], stretch.cells
     state.extend(kept.keys["cells"].count)
-    state["partition"][cells] = partitions
     first = rows.extend(rows.length + len(cells))
-    for name, values in (("cell", cells), ("position", position), ("time", time)):
-        rows[name][first : rows.length] = values
-    out = tuple(np.empty(len(cells), dtype=np.int64) for _ in range(3))
+    rows["cell"][first : rows.length] = cells
+    rows["position"][first : rows.length] = position
+    if window.extent.by == "rows":
+        rows["time"][first : rows.length] = stretch.released.time
+        state["partition"][cells] = stretch.partitions
+    low, middle, size = (np.empty(len(cells), dtype=np.int64) for _ in range(3))
     kernel.follow(
         first,
         cells,
         lower,
         (rows["position"], rows["following"], rows["before"]),
         (state["front"], state["last"], state["middle"], state["size"]),
-        out,
+        (low, middle, size),
     )
-    low, middle, size = out
     return Span(first, cells, low, middle, size, rows, state)
 
 
@@ -221,7 +245,7 @@ def _last_of_each(cells: Words, numbers: Words, count: int) -> Words:
     return np.flatnonzero(last)
 
 
-def _bounds(extent: Extent, span: Span, time: Words, position: Words, number: Words) -> tuple[Words, Words]:
+def _bounds(extent: Extent, span: Span, time: Words, number: Words) -> tuple[Words, Words]:
     """Start and end of the windows; the end of a batch of rows is known when it is full."""
     if extent.by == "rows":
         return span.rows["time"][span.lows], time
@@ -230,7 +254,7 @@ def _bounds(extent: Extent, span: Span, time: Words, position: Words, number: Wo
     return time - extent.size, time
 
 
-def _closed(window: SharedWindow, kept: Kept, raw: pa.Table, now: int, new: int) -> pa.Table:
+def _closed(window: SharedWindow, kept: Kept, raw: pa.Table, stretch: _Stretch) -> pa.Table:
     """The results of windows that are full or whose time is over; the others wait."""
     extent = window.extent
     every = pa.concat_tables([kept.tables["pending"], raw]).combine_chunks()
@@ -238,17 +262,17 @@ def _closed(window: SharedWindow, kept: Kept, raw: pa.Table, now: int, new: int)
     every = every.take(pa.array(_last_of_each(cells, numbers, kept.keys["cells"].count)))
     numbers = one_chunk(every.column("number")).to_numpy()
     if extent.by == "time":
-        closed = (numbers + 1) * extent.size <= now
+        closed = (numbers + 1) * extent.size <= stretch.now
     else:
         partitions = one_chunk(every.column("partition")).to_numpy()
         closed = kept.arrays["partitions"]["count"][partitions] >= (numbers + 1) * extent.size
     kept.tables["pending"] = every.filter(pa.array(~closed)).combine_chunks()
     ready = every.filter(pa.array(closed))
-    return ready if extent.by == "time" else _with_ends(kept, extent, ready, new)
+    return ready if extent.by == "time" else _with_ends(kept, extent, ready, len(stretch.cells))
 
 
 def _with_ends(kept: Kept, extent: Extent, ready: pa.Table, new: int) -> pa.Table:
-    """Full batches of rows with the time of the row that filled them: one of this step's new rows."""
+    """Full batches of rows with the time of the row that filled them: one of the new rows."""
     rows = kept.arrays["rows"]
     first = rows.length - new
     fills = first + np.flatnonzero(rows["position"][first : rows.length] % extent.size == extent.size - 1)
@@ -287,8 +311,11 @@ def filtered(rows: pa.Table, where: Expression | None) -> pa.Table:
     return rows.filter(pa.array(holds(where, columns, rows.num_rows)))
 
 
-def _sweep(window: SharedWindow, kept: Kept, now: int) -> None:
-    """Forget rows that no window will see again, when there may be more of them than of the others."""
+def _sweep(window: SharedWindow, kept: Kept, now: int, last: bool) -> None:
+    """Forget rows that no window will see again, when there may be more of them than of the others.
+
+    Cells that have none left are forgotten after the last stretch of a step: those to come know theirs by number.
+    """
     rows, state = kept.arrays["rows"], kept.arrays["cells"]
     if rows.length <= 2 * kept.numbers["swept"] + LEAST_SWEPT:
         return
@@ -297,15 +324,17 @@ def _sweep(window: SharedWindow, kept: Kept, now: int) -> None:
     horizon = _horizon(window.extent, kept, now)
     kernel.still_needed(rows["cell"], rows["position"], horizon, live, cells, rows["following"])
     kept_rows = np.flatnonzero(live)
-    kept_cells = np.flatnonzero(state["front"][: state.length] != kernel.NONE) if window.cell else np.arange(1)
+    forget = last and bool(window.cell)
+    kept_cells = np.flatnonzero(state.used("front") != kernel.NONE) if forget else np.arange(state.length)
     row_map, cell_map = place_map(kept_rows, rows.length), place_map(kept_cells, state.length)
     rows.keep(kept_rows)
     state.keep(kept_cells)
-    if window.cell:
+    if forget:
         kept.keys["cells"].keep(kept_cells)
-    for array in (rows["following"], rows["before"], state["front"], state["last"], state["middle"]):
-        array[:] = row_map[array]
-    rows["cell"][:] = cell_map[rows["cell"]]
+    for arrays, names in ((rows, ("following", "before")), (state, ("front", "last", "middle"))):
+        for array in map(arrays.used, names):
+            array[:] = row_map[array]
+    rows.used("cell")[:] = cell_map[rows.used("cell")]
     if window.aggregates.taken:
         kept.tables["values"] = kept.tables["values"].take(pa.array(kept_rows)).combine_chunks()
     pending = kept.tables["pending"]
