@@ -65,6 +65,7 @@ def _table(graph: Graph, memory: Memory, rows: Rows, subscription: Subscription,
             "id": ids,
             "constituents": pa.LargeListArray.from_arrays(pa.array(offsets), _members(graph, rows, members)),
             **_ticks(graph.nodes[subscription.node], memory, found, out[1]),
+            "context": pa.repeat(pa.scalar(subscription.context, pa.string()), len(found)),
         }
     )
 

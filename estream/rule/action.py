@@ -1,0 +1,181 @@
+"""Actions ready to be performed: one builder for each kind that a CEQ file can name."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from estream.rule import mail, webhook
+from estream.rule.callback import Loop, call
+from estream.rule.detection import Detection
+from estream.rule.failure import ActionFailed
+from estream.rule.isolation import MEMORY, START, Isolation
+from estream.rule.registry import Callback, find
+from estream.rule.template import fill, in_path, lookup
+from estream.rule.values import detection_as_data
+from estream.spec import model
+
+Perform = Callable[[Detection, float], None]
+"""Does it for a detection, in so many seconds at most; an exception says how it failed."""
+Compute = Callable[[Detection], Mapping[str, Any]]
+"""Gives the attributes of an event to be raised."""
+Insert = Callable[[model.SqlInsert, Mapping[str, Any], str], None]
+"""Inserts a row into a table, under an idempotency key."""
+
+log: Final = logging.getLogger("estream.rules")
+
+
+def _no_channels(channel: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    raise ActionFailed(f"channel '{channel}' cannot be written: there are no channels here")
+
+
+def _no_events(event: str, attributes: Mapping[str, Any]) -> int:
+    raise ActionFailed(f"event '{event}' cannot be raised: there are no channels here")
+
+
+def _no_database(insert: model.SqlInsert, row: Mapping[str, Any], key: str) -> None:
+    raise ActionFailed("there is no database here")
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What actions need from the outside."""
+
+    root: Path = Path()
+    """The project's folder, which paths of files are relative to."""
+    rules: Path = Path("rules")
+    """The folder that callbacks come from."""
+    allow_private: bool = False
+    memory: int = MEMORY
+    publish: Callable[[str, Sequence[Mapping[str, Any]]], None] = _no_channels
+    """Appends rows to a channel."""
+    raise_event: Callable[[str, Mapping[str, Any]], int] = _no_events
+    """Appends an event to its channel, and gives the time it has there, in microseconds."""
+    insert: Insert = _no_database
+    loop: Loop = field(default_factory=Loop)
+
+
+def _nothing() -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action of a rule."""
+
+    kind: str
+    name: str
+    """For people: what it calls, with nothing secret in it."""
+    perform: Perform
+    sink: str | None = None
+    """What a circuit breaker watches; None for what cannot be down as a whole."""
+    patience: float = 0.0
+    """Seconds it may take beyond its time-out to begin and to clean up."""
+    close: Callable[[], None] = _nothing
+
+
+def build_action(spec: model.Action, services: Services, compute: Compute) -> Action:
+    """The action of a CEQ file; `CallbackError` says why a callback cannot be used."""
+    match spec:
+        case model.PythonAction():
+            return _python(spec, services)
+        case model.LogAction():
+            return _log(spec)
+        case model.FileAction():
+            return _file(spec.file, services.root)
+        case model.WebhookAction():
+            return _webhook(spec.webhook, services)
+        case model.EmailAction():
+            server = f"{spec.email.host.shown}:{spec.email.port}"
+            return Action("email", server, lambda d, s: mail.send(spec.email, d, s), f"email {server}")
+        case model.SqlAction():
+            return _sql(spec.sql, services)
+        case model.PublishAction():
+            return _publish(str(spec.publish), services)
+        case model.RaiseAction():
+            event = str(spec.raise_.event)
+            return Action("raise", event, lambda d, s: d.raiser(event, compute(d)), f"event {event}")
+
+
+def callback_action(function: Callback, name: str, services: Services) -> Action:
+    """An action that calls a function in this process."""
+
+    def perform(detection: Detection, seconds: float) -> None:
+        call(function, detection, seconds, services.loop)
+
+    return Action("python", name, perform)
+
+
+def _python(spec: model.PythonAction, services: Services) -> Action:
+    function = find(services.rules, spec.python, "action")
+    if not spec.isolate:
+        return callback_action(function, str(spec.python), services)
+    isolation = Isolation(services.rules.resolve(), str(spec.python), services.memory)
+    return Action("python", str(spec.python), isolation.perform, None, START, isolation.close)
+
+
+def _log(spec: model.LogAction) -> Action:
+    level = logging.getLevelNamesMapping()[spec.level.upper()]
+
+    def perform(detection: Detection, seconds: float) -> None:
+        text = fill(spec.log, detection.detected)
+        log.log(level, "%s: %s", detection.rule, text, extra={"key": detection.idempotency_key})
+
+    return Action("log", spec.level, perform)
+
+
+def _file(spec: model.File, root: Path) -> Action:
+    def perform(detection: Detection, seconds: float) -> None:
+        path = root / fill(spec.path, detection.detected, in_path)
+        data = {"rule": detection.rule, "key": detection.idempotency_key, **detection_as_data(detection.detected)}
+        line = json.dumps(data, ensure_ascii=False).encode("utf-8") + b"\n"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # One write in append mode: lines of several writers never mix.
+            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                os.write(opened, line)
+            finally:
+                os.close(opened)
+        except OSError as error:
+            raise ActionFailed(f"{path.name}: {(error.strerror or 'cannot be written').lower()}") from None
+
+    return Action("file", spec.path.shown, perform, f"file {spec.path.shown}")
+
+
+def _webhook(hook: model.Webhook, services: Services) -> Action:
+    most = hook.timeout.microseconds / 1e6 if hook.timeout else float("inf")
+
+    def perform(detection: Detection, seconds: float) -> None:
+        webhook.send(hook, detection, min(seconds, most), services.allow_private)
+
+    return Action("webhook", hook.url.shown, perform, f"webhook {hook.url.shown}")
+
+
+def _sql(spec: model.SqlInsert, services: Services) -> Action:
+    def perform(detection: Detection, seconds: float) -> None:
+        row = {str(column): _column(text, detection) for column, text in spec.values.items()}
+        services.insert(spec, row, detection.idempotency_key)
+
+    return Action("sql", str(spec.table), perform, f"sql {spec.url.shown} {spec.table}")
+
+
+def _column(template: str, detection: Detection) -> Any:
+    """A template that is one value alone keeps the value's type."""
+    inner = template.strip()
+    if inner.startswith("{") and inner.endswith("}") and inner.count("{") == 1:
+        event, _, name = inner[1:-1].strip().rpartition(".")
+        return lookup(detection.detected, event or None, name)
+    return fill(template, detection.detected)
+
+
+def _publish(channel: str, services: Services) -> Action:
+    def perform(detection: Detection, seconds: float) -> None:
+        services.publish(channel, [{"key": detection.idempotency_key, **detection_as_data(detection.detected)}])
+
+    return Action("publish", channel, perform, f"channel {channel}")

@@ -1,0 +1,62 @@
+"""Calling Python callbacks: plain ones on the thread they are given, async ones on one loop for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError
+from typing import Any
+
+from estream.rule.detection import Detection
+from estream.rule.failure import ActionFailed
+from estream.rule.registry import Callback
+
+
+class Loop:
+    """One event loop on its own thread, begun by the first async callback: clients made in callbacks stay usable."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
+        """What the coroutine returns; it is cancelled after so many seconds."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        try:
+            return future.result(timeout=seconds)
+        except TimeoutError:
+            if future.done():
+                raise
+            future.cancel()
+            raise ActionFailed(f"took longer than {seconds:g} s and was cancelled") from None
+        except CancelledError:
+            raise ActionFailed("was cancelled") from None
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="async-actions", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def close(self) -> None:
+        """Stop the loop."""
+        with self._lock:
+            loop, thread, self._loop = self._loop, self._thread, None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(timeout=5)
+            if not thread.is_alive():
+                loop.close()
+
+
+def call(function: Callback, detection: Detection, seconds: float, loop: Loop) -> Any:
+    """What the callback returns for a detection."""
+    result = function(detection)
+    if inspect.iscoroutine(result):
+        return loop.run(result, seconds)
+    return result
