@@ -44,6 +44,10 @@ def main() -> None:
         _fail(error)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as error:
+        # What is still in the buffer cannot be written either: Python must not try it again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _fail(EStreamError(f"{error.filename or 'the output'}: {error.strerror}"))
 
 
 def _version(wanted: bool) -> None:
@@ -61,7 +65,7 @@ def estream(
     """Options of the program as a whole."""
 
 
-@cli.command()
+@cli.command(short_help="Say everything that is wrong with CEQ files.")
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CEQ files.", show_default=False)],
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
@@ -86,7 +90,7 @@ def check(
     raise typer.Exit(_status(problems, strict))
 
 
-@cli.command()
+@cli.command(short_help="Show what will run, as text or as a graph.")
 def explain(
     file: CeqFile,
     format: Annotated[
@@ -139,7 +143,7 @@ def emit(
     typer.echo(f"{channel}: {count} row{'' if count == 1 else 's'}")
 
 
-@cli.command()
+@cli.command(short_help="Print the JSON Schema of CEQ files.")
 def schema() -> None:
     """Print the JSON Schema of CEQ files, which gives editors completion.
 
@@ -171,7 +175,7 @@ def init(
     typer.echo(f"\nTry it:\n    cd {folder}\n    estream check ceq_specs/fever.yaml")
 
 
-@cli.command()
+@cli.command(short_help="Say whether EStream can run on this machine.")
 def doctor(
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
 ) -> None:
