@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from estream.app import Loaded
     from estream.doctor import Finding
 
-WARNED, WRONG, INTERRUPTED = 1, 2, 130
-"""Exit statuses: warnings under --strict, errors, Ctrl-C."""
+WARNED, FAILED, WRONG, INTERRUPTED = 1, 1, 2, 130
+"""Exit statuses: warnings under --strict, vectors that failed, errors, Ctrl-C."""
 
 # The paragraphs of a command's help are kept as they are written: the examples are lines of their own.
 cli = typer.Typer(
@@ -202,6 +202,31 @@ def doctor(
         for finding in findings:
             typer.echo(_finding(finding, _color(sys.stdout)))
     raise typer.Exit(WRONG if any(finding.status == "fail" for finding in findings) else 0)
+
+
+@cli.command()
+def conformance(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files of vectors.", show_default=False)],
+    split: Annotated[int, typer.Option(metavar="K", min=1, help="Cut each input into K random batches.")] = 1,
+    shuffle: Annotated[
+        int | None, typer.Option(metavar="SEED", help="Shuffle each input as far as the watermark allows it.")
+    ] = None,
+    format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
+) -> None:
+    """Run conformance vectors; the state becomes bytes and is read back between batches.
+
+    Exit status: 0 if all passed, 1 if one failed, 2 if a file is wrong.
+
+    Example:
+
+        estream conformance tests/conformance/events_basic.jsonl --split 4 --shuffle 1
+    """
+    from estream.conformance import run_files
+    from estream.testing import Cuts
+
+    outcome = run_files(files, Cuts(split, shuffle))
+    typer.echo(outcome.to_json() if format == "json" else str(outcome))
+    raise typer.Exit(FAILED if outcome.failures else 0)
 
 
 def _load(file: Path, spark: bool = False) -> Loaded:

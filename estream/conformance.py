@@ -3,24 +3,79 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from estream.errors import EStreamError
+from estream.errors import EStreamError, Place, Problem
 from estream.testing import Cuts, Detection, Row, run
 
 Vector = Mapping[str, Any]
 Shown = dict[str, Any]
+Finder = Callable[[Vector, Cuts], list[Shown]]
 OPTIONS = ("context", "semantics", "partition_by", "mask")
+PRECISION = 1e-9
+"""Numbers that are not integers are equal within this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A case that gave something else; `found` is a message where it gave an error."""
+
+    file: str
+    name: str
+    expected: list[Shown]
+    found: list[Shown] | str
+
+    def __str__(self) -> str:
+        """The case, with what was expected and what was found below it."""
+        return f"{self.file}: {self.name}\n  expected {json.dumps(self.expected)}\n  found    {json.dumps(self.found)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run of vectors gave."""
+
+    passed: int
+    failures: tuple[Failure, ...]
+    skipped: int
+    """Cases of a kind that is not run."""
+
+    def __str__(self) -> str:
+        """Every failure, then `N passed, M failed`."""
+        skipped = [f"{self.skipped} skipped: their kind is not one of {', '.join(FINDERS)}"] if self.skipped else []
+        return "\n".join([*map(str, self.failures), *skipped, f"{self.passed} passed, {len(self.failures)} failed"])
+
+    def to_json(self) -> str:
+        """The same for programs."""
+        failed = [
+            {"file": one.file, "name": one.name, "expected": one.expected, "found": one.found} for one in self.failures
+        ]
+        return json.dumps({"passed": self.passed, "failed": failed, "skipped": self.skipped}, indent=2)
 
 
 def vectors(path: Path) -> Iterator[Vector]:
     """The cases of a `.jsonl` file."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.strip():
-                yield json.loads(line)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise EStreamError(f"cannot read {path}: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield _vector(line, Place(str(path), number, 1))
+
+
+def _vector(line: str, place: Place) -> Vector:
+    try:
+        vector = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise EStreamError([Problem(place, f"the line is not JSON: {error.msg}")]) from None
+    missing = {"name", "kind", "input", "expected"} - vector.keys() if isinstance(vector, dict) else {"name"}
+    if missing:
+        raise EStreamError([Problem(place, f"the case has no '{min(missing)}'")])
+    return dict(vector)
 
 
 def found_by(vector: Vector, cuts: Cuts, more: Mapping[str, Mapping[str, Any]] | None = None) -> list[Shown]:
@@ -33,6 +88,10 @@ def found_by(vector: Vector, cuts: Cuts, more: Mapping[str, Mapping[str, Any]] |
     return [_shown(one) for one in run(definitions, rows, vector["observe"], cuts=cuts)]
 
 
+FINDERS: dict[str, Finder] = {"event": found_by}
+"""By the kind of a vector, what gives its detections."""
+
+
 def _definition(vector: Vector) -> dict[str, Any]:
     options = {name: vector[name] for name in OPTIONS if vector.get(name)}
     within = {"within": f"{vector['within_us']} us"} if vector.get("within_us") is not None else {}
@@ -40,36 +99,56 @@ def _definition(vector: Vector) -> dict[str, Any]:
 
 
 def _shown(detection: Detection) -> Shown:
-    ticks = {"tick": detection.tick, "ticks": detection.ticks and list(detection.ticks)}
-    attributes = {name: value for name, value in ticks.items() if value is not None}
-    if detection.ticks == ():
-        attributes["ticks"] = []
+    attributes: dict[str, Any] = {}
+    if detection.tick is not None:
+        attributes["tick"] = detection.tick
+    if detection.ticks is not None:
+        attributes["ticks"] = list(detection.ticks)
     ids = [row.id for row in detection.constituents]
     return {"event": detection.event, "start": detection.start, "end": detection.end, "ids": ids, "attrs": attributes}
 
 
-def run_files(paths: list[Path], cuts: Cuts, say: Callable[[str], None]) -> int:
-    """Run every case of kind `event`; ends with `N passed, M failed` and gives the number that failed."""
-    passed = failed = 0
+def run_files(paths: Iterable[Path], cuts: Cuts) -> Outcome:
+    """Run every case of every file."""
+    passed = skipped = 0
+    failures = []
     for path in paths:
         for vector in vectors(path):
-            if vector["kind"] != "event":
+            if vector["kind"] not in FINDERS:
+                skipped += 1
                 continue
-            try:
-                found: list[Shown] | str = found_by(vector, cuts)
-            except EStreamError as error:
-                found = str(error)
+            found = _found(vector, cuts)
             if same(found, vector["expected"]):
                 passed += 1
             else:
-                failed += 1
-                say(f"{path.name}: {vector['name']}")
-                say(f"  expected {json.dumps(vector['expected'])}")
-                say(f"  found    {json.dumps(found)}")
-    say(f"{passed} passed, {failed} failed")
-    return failed
+                failures.append(Failure(path.name, vector["name"], vector["expected"], found))
+    return Outcome(passed, tuple(failures), skipped)
+
+
+def _found(vector: Vector, cuts: Cuts) -> list[Shown] | str:
+    try:
+        return FINDERS[vector["kind"]](vector, cuts)
+    except EStreamError as error:
+        return str(error)
 
 
 def same(found: list[Shown] | str, expected: list[Shown]) -> bool:
-    """Whether all detections are there, and nothing else."""
-    return not isinstance(found, str) and sorted(map(json.dumps, found)) == sorted(map(json.dumps, expected))
+    """Whether all detections are there, and nothing else; the order does not matter."""
+    if isinstance(found, str) or len(found) != len(expected):
+        return False
+    return all(map(_equal, sorted(found, key=_order), sorted(expected, key=_order)))
+
+
+def _order(shown: Shown) -> str:
+    # Attributes last and rounded: detections that differ in nothing else are told apart by them.
+    rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in shown["attrs"].items()}
+    return json.dumps([shown["end"], shown["start"], shown["ids"], shown["event"], rounded], sort_keys=True)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
+    if isinstance(one, float) or isinstance(other, float):
+        numbers = isinstance(one, int | float) and isinstance(other, int | float)
+        return numbers and (math.isclose(one, other, rel_tol=PRECISION, abs_tol=PRECISION) or one != one != other)
+    return bool(one == other)

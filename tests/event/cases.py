@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -85,12 +86,12 @@ def rows(most: int = 24) -> st.SearchStrategy[list[dict[str, Any]]]:
             ),
         }
     )
-    unique = st.lists(one, min_size=1, max_size=most, unique_by=lambda row: (row["event"], row["time"], row["id"]))
-    return unique.flatmap(
-        lambda found: (
-            st.lists(st.sampled_from(found), max_size=2).map(lambda again: found + again) if found else st.just(found)
-        )
-    )
+    unique = st.lists(one, min_size=most // 3, max_size=most, unique_by=_identity)
+    return unique.flatmap(lambda found: st.lists(st.sampled_from(found), max_size=2).map(lambda again: found + again))
+
+
+def _identity(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["event"], row["time"], row["id"]
 
 
 def expressions(names: tuple[str, ...], depth: int) -> st.SearchStrategy[str]:
@@ -119,22 +120,18 @@ def expressions(names: tuple[str, ...], depth: int) -> st.SearchStrategy[str]:
 @st.composite
 def definitions(draw: st.DrawFn, names: tuple[str, ...], depth: int) -> dict[str, Any]:
     """A composite event with any of the options."""
-    leaves = st.sampled_from(LEAVES)
+    when = draw(expressions(names, depth))
+    inside = tuple(leaf for leaf in LEAVES if re.search(rf"\b{leaf}\b(?!\*?\()", when))
+    leaves = st.sampled_from(inside or LEAVES)
     masks = st.builds(str.format, st.sampled_from(MASKS), x=leaves, y=leaves, z=leaves)
     return {
-        "when": draw(expressions(names, depth)),
+        "when": when,
         "context": draw(st.sampled_from(CONTEXTS)),
         "semantics": draw(st.sampled_from(("interval", "point"))),
         "partition_by": draw(st.sampled_from(([], [], ["k"]))),
         "within_us": draw(st.sampled_from((None, None, 5 * SECOND, 8 * SECOND))),
-        "mask": draw(st.sampled_from((None, None, "{}", "{} and {}")).flatmap(lambda t: _filled(t, masks))),
+        "mask": draw(st.one_of(st.none(), masks, st.builds("{} and {}".format, masks, masks))),
     }
-
-
-def _filled(template: str | None, masks: st.SearchStrategy[str]) -> st.SearchStrategy[str | None]:
-    if template is None:
-        return st.none()
-    return st.lists(masks, min_size=2, max_size=2).map(lambda two: template.format(*two))
 
 
 @st.composite

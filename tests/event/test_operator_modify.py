@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estream.event.operator import begin, compile_operator, step
+from estream.event.operator import begin, step
 from estream.event.operator_segments import load, save
 from tests.reference import operators_stream as reference
-from tests.reference.operators_runs import Cuts, compiled, in_order, planned, rows_of, run, sample, table_of
+from tests.reference.operators_runs import Cuts, compiled, in_order, rows_of, run, sample, table_of
 from tests.reference.operators_stream import Row
 
 MINUTE = 60_000_000
@@ -145,36 +145,3 @@ def test_the_stock_example_finds_the_price_that_rose_by_a_fifth_within_an_hour_w
     # Windows that see the price before and after minute 90 end from minute 95 to minute 140 (the next begins at 85).
     assert sorted(row["ts"] // MINUTE for row in found) == list(range(95, 145, 5))
     assert {row["price"] for row in found} == {0.25}
-
-
-def test_modifiers_and_windows_compose() -> None:
-    operators = planned(
-        {
-            "Step": {"from": "S", "modify": {"function": "adiff", "attributes": ["n"], "partition_by": "k"}},
-            "Moves": {
-                "from": "Step",
-                "window": {"time": "5 us", "slide": "batch"},
-                "partition_by": "k",
-                "select": {"ts": "window.end", "k": "k", "moves": "sum(abs(n))"},
-            },
-            "Wild": {"from": "Moves", "where": "moves > 3"},
-        }
-    )
-    step_, moves, wild = (compile_operator(operators[name]) for name in ("Step", "Moves", "Wild"))
-    rows = sample(300, seed=6)
-    changes = reference.modify(in_order(step_, rows), "adiff", ["n"], ["k"])
-    wanted = [
-        {"ts": end, "k": inside[0]["k"], "moves": total}
-        for inside, _, end in reference.windows(in_order(moves, changes), 5, "time", True, ["k"], [])
-        if (total := sum(abs(row["n"]) for row in inside if row["n"] is not None)) > 3
-    ]
-    found = []
-    chain = [(one, begin(one)) for one in (step_, moves, wild)]
-    ordered = in_order(step_, rows)
-    for at in range(0, 300, 30):
-        table, watermark = table_of(step_, ordered[at : at + 30]), ordered[at + 29]["ts"]
-        for operator, state in chain:
-            table = step(operator, state, table, watermark, end_of_input=at == 270)
-            watermark -= operator.delay
-        found += rows_of(table)
-    assert as_bag(found) == as_bag(wanted)

@@ -15,6 +15,4 @@ FILES = [VECTORS / "events_basic.jsonl", VECTORS / "events_nested.jsonl"]
 
 @pytest.mark.parametrize("cuts", [Cuts(), Cuts(count=2), Cuts(count=4, seed=1), Cuts(count=9, seed=2)], ids=str)
 def test_every_vector_gives_what_it_should_however_the_input_is_cut(cuts: Cuts) -> None:
-    said: list[str] = []
-    assert run_files(FILES, cuts, said.append) == 0, "\n".join(said)
-    assert said[-1] == "733 passed, 0 failed"
+    assert str(run_files(FILES, cuts)) == "733 passed, 0 failed"
