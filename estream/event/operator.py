@@ -18,9 +18,10 @@ from estream.event.columns import nulls_of, one_chunk
 from estream.event.modify import Modifier, begin_modify, compile_modify, step_modify
 from estream.event.operator_order import Buffer, Released, release
 from estream.event.operator_store import Kept
+from estream.event.operator_window import SharedWindow, compile_window
 from estream.event.rows import arrow_type
 from estream.event.unique import FirstOrLast, begin_unique, compile_unique, step_unique
-from estream.event.window import SharedWindow, begin_window, compile_window, filtered, step_window
+from estream.event.window import begin_window, filtered, step_window
 from estream.event.words import FOREVER
 from estream.plan.stream_operator import Modify, StreamOperator, Unique, Window
 
@@ -42,11 +43,6 @@ class Operator:
         """Equal for operators that can go on with each other's state."""
         return "" if self.computation is None else self.computation.shape
 
-    @property
-    def delay(self) -> int:
-        """How far behind the watermark of a step the times of later output rows can lie."""
-        return max(query.delay for query in self.queries)
-
 
 @dataclass(slots=True)
 class OperatorState:
@@ -59,7 +55,7 @@ class OperatorState:
 
 
 def compile_operator(*queries: StreamOperator, arrival: bool = False) -> Operator:
-    """The operator of a query, or of several with the same `window_key`."""
+    """The operator of a query, or of several that share a window (`estream.event.operator_chain` finds them)."""
     first = queries[0]
     source = pa.schema([(name, arrow_type(kind)) for name, kind in first.source_columns])
     return Operator(queries, _computation(queries), source, arrival)
@@ -76,13 +72,6 @@ def _computation(queries: Sequence[StreamOperator]) -> Computation:
         case Window():
             return compile_window(queries)
     return None
-
-
-def window_key(query: StreamOperator) -> object | None:
-    """Equal for queries that can share a window; None for one that has none to share."""
-    if not isinstance(query.operation, Window):
-        return None
-    return query.source, query.partition, query.operation.extent, query.operation.group_by
 
 
 def begin(operator: Operator) -> OperatorState:
