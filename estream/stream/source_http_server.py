@@ -22,6 +22,8 @@ from estream.stream.channel import Channel
 from estream.stream.channel_rows import rows_from_document, rows_from_json
 
 _LOG: Final = logging.getLogger("estream.http")
+_LINGER: Final = 2.0
+"""Seconds."""
 _BUSY: Final = (
     b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\n"
     b'Content-Type: application/json\r\nContent-Length: 38\r\n\r\n{"error": "too many requests at once"}'
@@ -61,6 +63,7 @@ class Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.path, self.token, self.limits, self.channel = path, token, limits, channel
         self._free = threading.Semaphore(limits.requests)
+        self._refusing = threading.Semaphore(limits.requests)
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         super().__init__(address, _Handler)
@@ -68,12 +71,7 @@ class Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give the connection a thread, or say at once that there is none."""
         if not self._free.acquire(blocking=False):
-            request.settimeout(1.0)
-            try:
-                request.sendall(_BUSY)
-            except OSError as error:
-                _LOG.debug("a client left before it was refused: %s", error)
-            self.shutdown_request(request)
+            self._refuse(request)
             return
         with self._lock:
             self._open.add(request)
@@ -87,6 +85,24 @@ class Server(ThreadingHTTPServer):
             with self._lock:
                 self._open.discard(request)
             self._free.release()
+
+    def _refuse(self, request: socket.socket) -> None:
+        """Say that there is no place, off the thread that accepts; who comes when even that is too much is cut off."""
+        if self._refusing.acquire(blocking=False):
+            threading.Thread(target=self._say_busy, args=(request,)).start()
+        else:
+            self.shutdown_request(request)
+
+    def _say_busy(self, request: socket.socket) -> None:
+        try:
+            request.settimeout(_LINGER)
+            request.sendall(_BUSY)
+            _linger(request)
+        except OSError as error:
+            _LOG.debug("a client left before it was refused: %s", error)
+        finally:
+            self.shutdown_request(request)
+            self._refusing.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that broke ends in the log, not on the terminal."""
@@ -126,6 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
         super().setup()
         self._reading = _Deadline(self.connection, self.server.limits.seconds)
         self.rfile = io.BufferedReader(self._reading)
+        self._unread = False
+
+    def finish(self) -> None:
+        super().finish()
+        if self._unread:
+            _linger(self.connection)
 
     def handle_one_request(self) -> None:
         self._reading.restart()
@@ -208,6 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             self.send_header("Retry-After", "1")
         if close:
+            self._unread = True
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
@@ -271,6 +294,19 @@ _READERS: Final[dict[str, Callable[[bytes, pa.Schema], pa.Table]]] = {
     "application/json": _document,
     "application/vnd.apache.arrow.stream": _arrow,
 }
+
+
+def _linger(connection: socket.socket) -> None:
+    """Hear the client out for a moment: closing over what it sends would take the answer away from it."""
+    end = time.monotonic() + _LINGER
+    try:
+        connection.shutdown(socket.SHUT_WR)
+        while (left := end - time.monotonic()) > 0:
+            connection.settimeout(left)
+            if not connection.recv(65_536):
+                return
+    except OSError as error:
+        _LOG.debug("a refused client left: %s", error)
 
 
 def _end_reading(request: socket.socket) -> None:
