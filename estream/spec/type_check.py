@@ -101,7 +101,8 @@ class _Checker:
                 return attribute
             return self.column(attribute, attribute.name, self.scope.columns, self.scope.source)
         if self.inside_aggregate and self.scope.aggregates == "window":
-            self.note(attribute, f"uses '{to_text(attribute)}' inside an aggregate, which sees the columns of rows")
+            shown = f"{attribute.event}.{attribute.name}"
+            self.note(attribute, f"uses '{shown}' inside an aggregate, which sees the columns of rows")
             return attribute
         if attribute.event not in self.scope.events:
             self.unknown_event(attribute, attribute.event)
