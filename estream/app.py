@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from estream.content import read_content
 from estream.errors import EStreamError, Problem
 from estream.plan.build import build
 from estream.plan.model import Plan
+from estream.settings import Settings, load_settings, settings_files
 from estream.spec.check import check
 from estream.spec.checked import Checked
 from estream.spec.reader import Read, read_ceq
+from estream.text import Text
+
+if TYPE_CHECKING:
+    from estream.stream.checkpoint import Changes
+    from estream.stream.display import Board
+    from estream.stream.runner import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +83,74 @@ def require_readable(path: Path) -> None:
         read_content(path, 0)
     except ValueError as error:
         raise EStreamError(f"{path}: {error}") from None
+
+
+def project_settings(loaded: Loaded, root: Path, environment: Mapping[str, str]) -> Settings:
+    """The settings of the project, with those of the file over them."""
+    settings = load_settings(settings_files(root), environment)
+    own = loaded.checked.ceq.settings if loaded.checked is not None else Settings()
+    for section in own.model_fields_set:
+        given = getattr(own, section)
+        changed = {key: getattr(given, key) for key in given.model_fields_set}
+        settings = settings.model_copy(update={section: getattr(settings, section).model_copy(update=changed)})
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the command line says of a run."""
+
+    once: bool = False
+    seconds: float | None = None
+    is_shown: bool = False
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    checkpoint: Path | None = None
+
+
+def job_of(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions) -> Job:
+    """What a run of a right file is, and where it keeps what it needs."""
+    from estream.stream.runner import Job
+
+    if loaded.plan is None or loaded.checked is None:
+        raise EStreamError(loaded.problems)
+    settings = project_settings(loaded, root, environment)
+    if options.master is not None:
+        spark = settings.spark.model_copy(update={"master": Text(options.master)})
+        settings = settings.model_copy(update={"spark": spark})
+    checkpoint = options.checkpoint or root / settings.paths.checkpoints / loaded.plan.name
+    return Job(loaded.plan, loaded.checked, settings, checkpoint, root / settings.paths.channels, options.once)
+
+
+def run(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions, out: TextIO) -> Board:
+    """Run a file live and give the figures of the run."""
+    from estream.stream.run import Way
+    from estream.stream.run import run as run_job
+
+    job = job_of(loaded, root, environment, options)
+    folder = root / job.settings.paths.state / job.plan.name
+    return run_job(job, Way(out, options.is_shown, options.seconds), folder, options.conf)
+
+
+def changes(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions) -> Changes:
+    """What the file would change of its checkpoint."""
+    from estream.stream.checkpoint import compare, manifest_of, read_manifest
+
+    job = job_of(loaded, root, environment, options)
+    return compare(read_manifest(job.checkpoint), manifest_of(job.plan, job.checked, job.settings.detection.shards))
+
+
+def told(changes: Changes) -> Iterator[str]:
+    """What a file would change of its checkpoint, in lines for people."""
+    if changes.is_new:
+        yield "There is no checkpoint yet: everything starts empty."
+        return
+    for word, events in (
+        ("keeps its partial matches", changes.kept),
+        ("starts empty", changes.empty),
+        ("is dropped with its partial matches", changes.dropped),
+    ):
+        yield from (f"event {event} {word}" for event in events)
+    yield from (f"cannot go on: {reason}" for reason in changes.refused)
+    if changes.refused:
+        yield "Undo the change, or start anew with another --checkpoint."

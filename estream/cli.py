@@ -16,7 +16,7 @@ from estream.errors import EStreamError, Problem
 from estream.report import printable, render, summary, to_json
 
 if TYPE_CHECKING:
-    from estream.app import Loaded
+    from estream.app import Loaded, RunOptions
     from estream.doctor import Finding
 
 WARNED, FAILED, WRONG, INTERRUPTED = 1, 1, 2, 130
@@ -33,6 +33,11 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+MasterOption = Annotated[str | None, typer.Option("--master", metavar="URL", help="Where Spark runs.")]
+ConfOption = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Configuration of Spark.")]
+CheckpointOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Where the state is kept; by default under paths.checkpoints.")
+]
 CeqFile = Annotated[Path, typer.Argument(metavar="FILE", help="A CEQ file.", show_default=False)]
 
 
@@ -227,6 +232,96 @@ def conformance(
     outcome = run_files(files, Cuts(split, shuffle))
     typer.echo(outcome.to_json() if format == "json" else str(outcome))
     raise typer.Exit(FAILED if outcome.failures else 0)
+
+
+@cli.command()
+def run(
+    file: CeqFile,
+    once: Annotated[bool, typer.Option("--once", help="Take what is there and end; timers stay pending.")] = False,
+    duration: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after so long, like 60s.")] = None,
+    format: Annotated[
+        Literal["text", "json"] | None, typer.Option(help="A display, or a line for each detection.")
+    ] = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    checkpoint: CheckpointOption = None,
+) -> None:
+    """Run a CEQ file live on Spark; Ctrl-C or SIGTERM ends it after the micro-batch under way.
+
+    On a terminal it shows streams, events and the latest detections; else it writes each detection as a line of JSON.
+    Started again, it goes on where it ended.
+
+    Example:
+
+        estream run ceq_specs/car_adn.yaml --for 60s
+    """
+    loaded = _right(file)
+    is_shown = sys.stdout.isatty() if format is None else format == "text"
+    options = _run_options(once, duration, is_shown, master, conf, checkpoint)
+    from estream import app
+
+    board = app.run(loaded, app.project_root(file), os.environ, options, sys.stdout)
+    found = sum(board.detected.values())
+    typer.echo(f"{file}: {sum(board.rows.values()):,} rows, {found:,} detections, {board.late:,} late", err=True)
+
+
+@cli.command()
+def plan(
+    file: CeqFile,
+    format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
+    checkpoint: CheckpointOption = None,
+) -> None:
+    """Say what a run would keep of its checkpoint, what starts empty, and what cannot be changed in place.
+
+    Exit status: 0 if it can go on from the checkpoint, else 2.
+
+    Example:
+
+        estream plan ceq_specs/car_adn.yaml
+    """
+    import dataclasses
+    import json
+
+    from estream import app
+
+    options = _run_options(False, None, False, None, None, checkpoint)
+    changes = app.changes(_right(file), app.project_root(file), os.environ, options)
+    if format == "json":
+        typer.echo(json.dumps(dataclasses.asdict(changes), indent=2))
+    else:
+        typer.echo("\n".join(app.told(changes)))
+    raise typer.Exit(WRONG if changes.refused else 0)
+
+
+def _right(file: Path) -> Loaded:
+    """A file that can be run; else its problems are told and the program ends."""
+    loaded = _load(file)
+    typer.echo(render(loaded.problems, loaded.sources, _color(sys.stderr)), nl=False, err=True)
+    if loaded.is_wrong:
+        raise typer.Exit(WRONG)
+    return loaded
+
+
+def _run_options(
+    once: bool,
+    duration: str | None,
+    is_shown: bool,
+    master: str | None,
+    conf: list[str] | None,
+    checkpoint: Path | None,
+) -> RunOptions:
+    from estream.app import RunOptions
+    from estream.duration import parse_duration
+
+    try:
+        seconds = None if duration is None else parse_duration(duration) / 1_000_000
+    except ValueError as error:
+        raise EStreamError(f"--for: {error}") from None
+    pairs = [pair.partition("=") for pair in conf or []]
+    for key, equals, value in pairs:
+        if not (key and equals and value):
+            raise EStreamError(f"--conf takes KEY=VALUE, not '{key}{equals}{value}'")
+    return RunOptions(once, seconds, is_shown, master, {key: value for key, _, value in pairs}, checkpoint)
 
 
 def _load(file: Path, spark: bool = False) -> Loaded:

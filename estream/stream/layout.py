@@ -13,6 +13,7 @@ from zlib import crc32
 
 from estream.event.graph import Graph, make_graph
 from estream.plan.model import Leaf, Node, Plan, Subscription, Temporal
+from estream.stream.watermark import Timing
 
 RELAY = "relay "
 """Before the signature of a node: the name under which its occurrences leave for the second stage."""
@@ -67,6 +68,11 @@ def routes(plan: Plan) -> tuple[Route, ...]:
         name = "" if together and stage else _home(members)
         homes.setdefault((stage, name), set()).add(group)
     return tuple(_route(plan, name, stage, groups) for (stage, name), groups in sorted(homes.items()))
+
+
+def timings_of(plan: Plan) -> dict[str, Timing]:
+    """What the streams of a plan say of their time."""
+    return {stream.name: Timing(stream.watermark, stream.idle_after) for stream in plan.streams}
 
 
 def _home(members: Iterable[Node]) -> str:

@@ -13,10 +13,9 @@ from estream.stream.branch import branches
 from estream.stream.clock import FORMAT, Pulse
 from estream.stream.generator import Generator, clock_generator
 from estream.stream.host import Host, Hosted
-from estream.stream.layout import STAGES, routes
+from estream.stream.layout import STAGES, routes, timings_of
 from estream.stream.pack import SCHEMA
 from estream.stream.sql_branch import Reader
-from estream.stream.watermark import Timing
 
 
 def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -> DataFrame:
@@ -29,7 +28,7 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     ]
     clock = session.readStream.format(FORMAT).name("estream_clock").load().select("now")
     packed = reduce(DataFrame.union, [*parts, clock.mapInArrow(clock_generator(shards), SCHEMA)])
-    timings = {stream.name: Timing(stream.watermark, stream.idle_after) for stream in plan.streams}
+    timings = timings_of(plan)
     is_held = any(branch.source is None for branch in made)
     run = uuid.uuid4().hex
     for stage in STAGES:

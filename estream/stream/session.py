@@ -6,7 +6,10 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from estream.settings import Settings
@@ -37,8 +40,13 @@ _FIXED: Mapping[str, str] = {
 }
 
 
-def open_session(settings: Settings, name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """A session by the settings; `conf` goes over everything but what EStream itself depends on."""
+def open_session(
+    settings: Settings, name: str, conf: Mapping[str, str] | None = None, log: Path | None = None
+) -> SparkSession:
+    """A session by the settings; `conf` goes over everything but what EStream itself depends on.
+
+    Spark's own words go to the file `log`, if one is given, else to where this program's go.
+    """
     # Workers that keep state must be of the same interpreter, or they find neither EStream nor its libraries.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     local = settings.spark.master.startswith("local")
@@ -48,14 +56,22 @@ def open_session(settings: Settings, name: str, conf: Mapping[str, str] | None =
         **{str(key): str(value) for key, value in settings.spark.conf.items()},
         **(conf or {}),
     }
-    builder = SparkSession.builder.master(str(settings.spark.master)).appName(f"estream {name}")
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    wanted = SparkConf().setMaster(str(settings.spark.master)).setAppName(f"estream {name}").setAll([*options.items()])
+    if log is not None and SparkContext._gateway is None:
+        _launch(wanted, log)
+    session: SparkSession = SparkSession.builder.config(conf=wanted).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     # PySpark logs each error it raises, JVM stack and all; ours are told as problems.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     return session
+
+
+def _launch(conf: SparkConf, log: Path) -> None:
+    """Start the JVM with its words in a file."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as opened:
+        gateway = launch_gateway(conf, {"stdout": opened, "stderr": opened})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
 
 
 def for_detection(session: SparkSession, shards: int) -> SparkSession:

@@ -18,6 +18,8 @@ class Timing:
 
     delay: int
     idle_after: int | None
+    speed: float = 1.0
+    """How many times faster than the clock its time goes, where it is played back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Progress:
     """The clock when a row last came."""
     base: int = BEGINNING
     """The watermark then."""
+    free: int = BEGINNING
+    """The watermark but for what Spark holds back."""
     watermark: int = BEGINNING
 
 
@@ -74,14 +78,24 @@ def advance(
         raw = min(after.greatest[name] - timings[name].delay if name in greatest else BEGINNING for name in waited)
         after = replace(after, moved=now if marks else progress.moved, base=max(progress.base, raw))
     else:
-        raw = _by_clock(after)
+        raw = _by_clock(after, max((timing.speed for timing in timings.values()), default=1.0))
     limit = raw if held is None else min(raw, held)
-    return replace(after, watermark=max(progress.watermark, limit))
+    return replace(after, free=max(progress.free, raw), watermark=max(progress.watermark, limit))
 
 
 def active(progress: Progress, timings: Mapping[str, Timing]) -> tuple[str, ...]:
     """The sources that hold the watermark: all but those with nothing new for their `idle_after`."""
     return tuple(name for name, timing in timings.items() if not _is_idle(progress, name, timing))
+
+
+def beats(progress: Progress, timings: Mapping[str, Timing]) -> dict[str, int]:
+    """Heartbeats for the idle sources: times that let Spark's own watermark go as far as ours."""
+    waited = active(progress, timings)
+    return {
+        name: progress.free + timing.delay
+        for name, timing in timings.items()
+        if name not in waited and progress.free > BEGINNING
+    }
 
 
 def _heard(progress: Progress, timings: Mapping[str, Timing], marks: list[Mark], now: int | None) -> dict[str, int]:
@@ -99,11 +113,11 @@ def _first(progress: Progress, marks: list[Mark]) -> int | None:
     return min(seen if progress.first is None else [*seen, progress.first], default=None)
 
 
-def _by_clock(progress: Progress) -> int:
+def _by_clock(progress: Progress, speed: float) -> int:
     """Where every source is idle, time goes on by the clock, from where it stood when the last row came."""
     if progress.base == BEGINNING or progress.clock is None or progress.moved is None:
         return progress.base
-    return progress.base + progress.clock - progress.moved
+    return progress.base + round((progress.clock - progress.moved) * speed)
 
 
 def _is_idle(progress: Progress, name: str, timing: Timing) -> bool:

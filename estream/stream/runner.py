@@ -1,0 +1,159 @@
+"""Runs a plan on Spark: starts the query, hands every micro-batch on, stops it in good order."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from estream.errors import EStreamError
+from estream.plan.model import Plan
+from estream.settings import Settings
+from estream.spec.checked import Checked
+from estream.stream.analyze import analyze
+from estream.stream.channel_dead_letter import DeadLetter, bury, dead_letters
+from estream.stream.checkpoint import compare, manifest_of, read_manifest, write_manifest
+from estream.stream.clock import write_beats
+from estream.stream.layout import timings_of
+from estream.stream.query import detection_frame
+from estream.stream.session import for_detection
+from estream.stream.sink import Outcome, Take, unpack
+from estream.stream.source import Files
+from estream.stream.source_formats import receivers, register
+from estream.stream.sql_branch import Reader
+from estream.stream.watermark import Progress, beats
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is run, and where it keeps what it needs."""
+
+    plan: Plan
+    checked: Checked
+    settings: Settings
+    checkpoint: Path
+    """The folder of this plan's checkpoint."""
+    channels: Path
+    once: bool = False
+    """Take what is there and end."""
+
+
+def refuse_changes(job: Job) -> None:
+    """Say in one go all that keeps the plan from going on from its checkpoint."""
+    changes = compare(read_manifest(job.checkpoint), manifest_of(job.plan, job.checked, job.settings.detection.shards))
+    if changes.refused:
+        reasons = "".join(f"\n  - {reason}" for reason in changes.refused)
+        raise EStreamError(
+            f"{job.plan.name} cannot go on from the checkpoint {job.checkpoint}:{reasons}\n"
+            "Undo the change, or start anew with another --checkpoint."
+        )
+
+
+class Runner:
+    """A query that runs. `take` gets the detections of each micro-batch, `watch` everything it gave."""
+
+    def __init__(self, job: Job, session: SparkSession, take: Take, watch: Callable[[Outcome], None]) -> None:
+        refuse_changes(job)
+        self.job, self._take, self._watch = job, take, watch
+        self._timings = timings_of(job.plan)
+        self._between = threading.Lock()
+        self._open = ExitStack()
+        job.checkpoint.mkdir(parents=True, exist_ok=True)
+        self._beats = job.checkpoint / "beats.json"
+        self._query = self._start(for_detection(session, job.settings.detection.shards))
+
+    def _start(self, session: SparkSession) -> StreamingQuery:
+        job, shards = self.job, self.job.settings.detection.shards
+        register(session)
+        for receiver in receivers(job.checked.queries.values(), job.channels):
+            self._open.enter_context(receiver)
+        reader = Reader(session, job.checked, Files(job.channels), str(self._beats.resolve()))
+        try:
+            frame = detection_frame(job.plan, job.checked, reader, shards)
+            writer = frame.writeStream.queryName(job.plan.name).foreachBatch(self._each).outputMode("append")
+            writer = writer.option("checkpointLocation", str((job.checkpoint / "spark").resolve()))
+            interval = f"{job.settings.stream.trigger.microseconds // 1000} milliseconds"
+            writer = writer.trigger(availableNow=True) if job.once else writer.trigger(processingTime=interval)
+            write_manifest(job.checkpoint, manifest_of(job.plan, job.checked, shards))
+            return writer.start()
+        except PySparkException as error:
+            self._open.close()
+            raise _told(error, job, session) from error
+
+    def _each(self, frame: DataFrame, batch: int) -> None:
+        """One micro-batch; it may come again after a crash."""
+        with self._between:
+            outcome = unpack(batch, frame.toArrow())
+            self._bury(outcome)
+            self._take(batch, outcome.detections)
+            if outcome.progress is not None:
+                write_beats(self._beats, beats(Progress(**outcome.progress), self._timings))
+            self._watch(outcome)
+
+    def _bury(self, outcome: Outcome) -> None:
+        letters = [
+            DeadLetter(source, f"batch {outcome.batch}", row["reason"], row["record"] or "")
+            for source, table in outcome.dead
+            for row in table.to_pylist()
+        ]
+        if letters:
+            bury(dead_letters(self.job.channels), letters, self.job.plan.name, outcome.batch)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it goes on."""
+        return bool(self._query.isActive)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it ends, at most so long; true if it has. Raises what ended it, in EStream's words."""
+        try:
+            ended = self._query.awaitTermination(seconds)  # type: ignore[arg-type]
+        except PySparkException as error:
+            self._open.close()
+            raise _told(error, self.job, None) from error
+        return seconds is None or bool(ended)
+
+    def stop(self) -> None:
+        """End after the micro-batch that is under way."""
+        with self._between:
+            self._query.stop()
+        self._open.close()
+
+
+def _told(error: PySparkException, job: Job, session: SparkSession | None) -> EStreamError:
+    """An error of Spark at the place of the query it is about, if there is one, else in one sentence."""
+    log.debug("Spark failed", exc_info=error)
+    problems = analyze(job.checked, session) if session is not None else []
+    wrong = [problem for problem in problems if problem.severity == "error"]
+    if wrong:
+        return EStreamError(wrong)
+    return EStreamError(f"{job.plan.name}: Spark says: {sentence(str(error))}")
+
+
+def sentence(text: str) -> str:
+    """The one line of Spark's words that says what is wrong: of a worker's traceback the last, else the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    inner = [line for line in lines if line.startswith(("estream.", "pyspark.errors.")) or "Error: " in line[:60]]
+    chosen = inner[-1] if inner else lines[0] if lines else "nothing"
+    return chosen.partition(" SQLSTATE")[0].rstrip(".")
+
+
+def sinks(takes: Iterable[Take]) -> Take:
+    """One that hands the detections to all of them, in this order."""
+    chosen = tuple(takes)
+
+    def take(batch: int, detections: pa.Table) -> None:
+        for each in chosen:
+            each(batch, detections)
+
+    return take
