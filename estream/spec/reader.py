@@ -101,7 +101,7 @@ class _Reading:
 
     def _part(self, section: str, name: Text, data: Any) -> Any:
         kind = EventName if section == "events" else Name
-        owner = f"{SECTIONS[section]} '{name}'"
+        owner = f"{SECTIONS[section]} {name.brief}"
         _, wrong_name = validate(_adapter(kind), kind, name, owner, name)
         self.problems += wrong_name
         part = self._valid(_PARTS[section], data, owner, name)

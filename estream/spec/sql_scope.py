@@ -163,6 +163,8 @@ class Scopes:
             if source.relation.columns is not None and source.find(column) is None:
                 self._unknown(column, node, [source])
         source.merged = {name.lower() for name in using}
+        if source.name and source.name.lower() in (other.name.lower() for other in frame.sources):
+            self._say(f"two tables in FROM are called '{source.name}'; give one another name with AS", join.this)
         frame.sources.append(source)
         if (condition := join.args.get("on")) is not None:
             self._resolve(condition, frame, ctes)

@@ -15,6 +15,8 @@ Context: TypeAlias = Literal["unrestricted", "recent", "chronicle", "continuous"
 Semantics: TypeAlias = Literal["interval", "point"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONGEST_NAME = 100
+"""Names become names of files, with something before and after."""
 RESERVED = ("or", "and", "not", "absent", "times")
 """Words of event expressions, in any case: no event may be called so."""
 
@@ -34,6 +36,8 @@ class DescribedPart(Part):
 def _name(text: Text) -> Text:
     if not _NAME.fullmatch(text):
         raise PydanticCustomError("name", "a name has letters, digits and _ and begins with no digit")
+    if len(text) > _LONGEST_NAME:
+        raise PydanticCustomError("long", "a name has at most {most} characters", {"most": _LONGEST_NAME})
     return text
 
 
