@@ -23,7 +23,8 @@ from estream.stream.source_options import SourceOptions
 from estream.stream.source_rows import RowRange, default_limit, read_up_to, require_columns, split
 
 _OPTIONS: Final = ("path", "from", "reader", "max_rows", "partition_rows", "marks")
-_METADATA: Final = ("_offset", "_watermark", "_appended")
+METADATA: Final = ("_offset", "_watermark", "_appended")
+"""Columns that the channel itself fills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _read(options: ChannelOptions, schema: StructType, partition: InputPartition
         return
     wanted = to_arrow_schema(schema, timezone="UTC")
     channel = Channel(options.path)
-    require_columns([*channel.schema.names, *_METADATA], wanted.names, f"channel '{channel.name}'")
+    require_columns([*channel.schema.names, *METADATA], wanted.names, f"channel '{channel.name}'")
     for block in channel.read(partition.start, partition.end - partition.start):
         marks = 1 if options.marks and block.rows.num_rows == 0 else 0
         if block.rows.num_rows or marks:
@@ -148,7 +149,7 @@ def _read(options: ChannelOptions, schema: StructType, partition: InputPartition
 
 def _batch(block: Block, wanted: pa.Schema, length: int, name: str) -> pa.RecordBatch:
     """The wanted columns of a block, and what the channel knows of its rows."""
-    own = [field.name for field in wanted if field.name not in _METADATA]
+    own = [field.name for field in wanted if field.name not in METADATA]
     rows = pa.Table.from_batches([block.rows]).select(own)
     if length > rows.num_rows:
         rows = pa.table([pa.nulls(length, field.type) for field in rows.schema], schema=rows.schema)

@@ -15,7 +15,7 @@ from estream.spec.model import Stream
 from estream.stream import source_http
 from estream.stream.channel import Channel
 from estream.stream.channel_schema import arrow_schema
-from estream.stream.source_channel import ChannelSource, channel_options
+from estream.stream.source_channel import METADATA, ChannelSource, channel_options
 from estream.stream.source_clock import ClockSource
 from estream.stream.source_linear_road import LinearRoad, LinearRoadSource
 from estream.stream.source_replay import Replay, ReplaySource
@@ -88,7 +88,8 @@ def _options(query: CheckedQuery) -> dict[str, str]:
 
 
 def _open(channel: Channel, query: CheckedQuery) -> None:
+    columns = {name: kind for name, kind in query.columns.items() if name not in METADATA}
     if channel.exists:
-        require_columns(channel.schema.names, list(query.columns), f"channel '{channel.name}'")
+        require_columns(channel.schema.names, list(columns), f"channel '{channel.name}'")
     else:
-        channel.create(arrow_schema(query.columns), query.time)
+        channel.create(arrow_schema(columns), query.time if query.time in columns else None)

@@ -173,6 +173,29 @@ def _cut_somewhere(folder: Path, before: dict[Path, bytes], data: st.DataObject)
         os.truncate(later, len(before[later]))
 
 
+def _count_on(path: Path) -> None:
+    """Appends the numbers that follow, one at a time, for ever."""
+    channel = Channel(path, segment_blocks=5)
+    number = channel.latest()
+    while True:
+        channel.append(numbers(number), writer="counter", version=number)
+        number += 1
+
+
+def test_a_writer_that_is_killed_and_started_again_loses_nothing_and_adds_nothing_twice(channel: Channel) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    for _ in range(3):
+        before = channel.latest()
+        writer = spawn.Process(target=_count_on, args=(channel.path,))
+        writer.start()
+        while channel.latest() < before + 20:
+            assert writer.is_alive()
+        writer.kill()
+        writer.join()
+    channel.append(numbers(channel.latest()))
+    assert rows(channel) == list(range(channel.latest()))
+
+
 def _write_many(path: Path, writer: int, appends: int) -> None:
     channel = Channel(path, segment_blocks=7)
     for number in range(appends):

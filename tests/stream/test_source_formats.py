@@ -19,16 +19,16 @@ name: sources
 streams:
   S:
     source: {source}
-    schema: {{ts: timestamp, n: int}}
-    time: ts
+    schema: {{{columns}}}
+    time: {time}
 events:
   E: {{on: S}}
 """
 
 
-def stream(folder: Path, source: str) -> CheckedQuery:
+def stream(folder: Path, source: str, columns: str = "ts: timestamp, n: int", time: str = "ts") -> CheckedQuery:
     path = folder / "sources.yaml"
-    path.write_text(CEQ.format(source=source))
+    path.write_text(CEQ.format(source=source, columns=columns, time=time))
     loaded = load(path, {})
     assert loaded.checked is not None
     assert not loaded.is_wrong
@@ -49,6 +49,13 @@ def test_a_channel_is_made_with_the_columns_of_the_stream_that_reads_it(tmp_path
         assert spark_source(query, tmp_path, "q/S") == wanted
     channel = Channel(tmp_path / "readings")
     assert (channel.schema, channel.time) == (parse_columns("ts timestamp, n int"), "ts")
+
+
+def test_what_the_channel_fills_itself_is_no_column_of_its_own(tmp_path: Path) -> None:
+    query = stream(tmp_path, "{channel: raised}", "_appended: timestamp, n: int", "_appended")
+    for _ in range(2):
+        spark_source(query, tmp_path, "q/S")
+    assert Channel(tmp_path / "raised").schema == parse_columns("n int")
 
 
 def test_a_channel_that_lacks_a_column_is_told(tmp_path: Path) -> None:
