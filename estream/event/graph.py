@@ -180,13 +180,21 @@ def _node_table(
         row[words.FIRST_OPERAND], row[words.OPERAND_COUNT] = operand, len(node.operands)
         row[words.FIRST_PARENT], row[words.PARENT_COUNT] = parent, len(parents[node.number])
         row[words.FIRST_CONJUNCT], row[words.CONJUNCT_COUNT] = conjunct, len(node.conjuncts)
-        row[words.DISTINCT] = row[words.OPERATOR] != OR and all(
-            nodes[one].operator in ("leaf", "temporal") for one in node.operands
+        row[words.DISTINCT] = _is_distinct(nodes, node)
+        row[words.DIRECT] = (
+            node.operator == "leaf"
+            and node.number not in listened
+            and all(not parents[one] and _is_distinct(nodes, nodes[one]) for one in parents[node.number])
         )
         operand += len(node.operands)
         parent += len(parents[node.number])
         conjunct += len(node.conjuncts)
     return table
+
+
+def _is_distinct(nodes: Sequence[Node], node: Node) -> bool:
+    """Whether no two of a node's occurrences in an epoch have the same constituents."""
+    return node.operator != "or" and all(nodes[one].operator in ("leaf", "temporal") for one in node.operands)
 
 
 def _conjunct_table(nodes: Sequence[Node]) -> Words:

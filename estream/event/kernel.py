@@ -8,290 +8,46 @@ from __future__ import annotations
 
 from estream.event.compiled import compiled
 from estream.event.kernel_lists import (
-    append,
     cell_of,
-    clear,
     copy_list,
-    drop_expired,
-    expect,
     expect_next,
-    item_field,
-    unlink,
 )
+from estream.event.kernel_nodes import count_of, visit
 from estream.event.kernel_occurrence import (
-    admits,
-    append_rows,
     field,
-    signal,
-    signal_parts,
     sort,
-    start_of,
-    touches,
     unite,
 )
-from estream.event.kernel_roles import MIDDLE, TERMINATOR, meet
-from estream.event.memory import peek, poke, push
+from estream.event.memory import peek, poke, push, reserve
 from estream.event.words import (
-    A_STAR,
-    ABSENT,
     ACTIVE,
-    AND,
     BUCKET_BITS,
     BUFFERS,
-    CHRONICLE,
-    CONTEXT,
-    COUNT,
-    CUMULATIVE,
+    DIRECT,
     DISTINCT,
     DUE,
-    DURATION,
-    FIRST_OPERAND,
     FIRST_PARENT,
     FOREVER,
     FOUND,
-    ITEM_END,
-    ITEM_NEXT,
-    ITEM_OCCURRENCE,
-    ITEM_START,
+    FOUND_WORDS,
     KEYS,
-    LAST_TICK,
-    NONE,
-    NOT,
-    OPERAND_COUNT,
-    OPERANDS,
-    OPERATOR,
-    OR,
     OUT,
     PARENT_COUNT,
     PARENTS,
-    PARTS,
-    PLUS,
-    RECENT,
     RECORDED,
     ROW_TIME,
-    SEQUENCE,
-    SLOT,
     SLOTS,
     TEMPORAL,
     TEMPORAL_COUNT,
     TEMPORAL_NEXT,
     TIMERS,
     TIMERS_COUNT,
-    TIMES,
     TOUCHED,
     USED,
-    WITHIN,
-    A,
-    P,
 )
 
 UNBORN = -2
 """What the next temporal occurrence of a partition is before its first row."""
-
-
-@compiled
-def operand_of(m: int, node: int, position: int) -> int:
-    """The node that stands in a role of this one."""
-    return peek(peek(m, OPERANDS), field(m, node, FIRST_OPERAND) + position)
-
-
-@compiled
-def count_of(m: int, node: int) -> int:
-    """How many occurrences the node has in this epoch."""
-    return peek(peek(m, BUFFERS), 2 * node + 1)
-
-
-@compiled
-def occurrence_of(m: int, node: int, position: int) -> int:
-    """An occurrence the node has in this epoch, in canonical order."""
-    return peek(peek(m, OUT), peek(peek(m, BUFFERS), 2 * node) + position)
-
-
-@compiled
-def act(m: int, node: int, role: int, position: int, cell: int, now: int) -> None:
-    """Let the occurrences of one operand meet the initiators, one after the other."""
-    operand = operand_of(m, node, position)
-    for number in range(count_of(m, operand)):
-        occurrence = occurrence_of(m, operand, number)
-        if admits(m, node, position, occurrence):
-            meet(m, node, role, cell, position, occurrence, now)
-
-
-@compiled
-def negated(m: int, node: int, initiator: int) -> bool:
-    """`not`: whether an N of this epoch keeps the initiator from being installed."""
-    operand = operand_of(m, node, 1)
-    for number in range(count_of(m, operand)):
-        occurrence = occurrence_of(m, operand, number)
-        if admits(m, node, 1, occurrence) and touches(m, node, 1, initiator, occurrence):
-            return True
-    return False
-
-
-@compiled
-def install(m: int, node: int, key: int, cell: int, now: int) -> None:
-    """Let the initiators of this epoch wait."""
-    operand = operand_of(m, node, 0)
-    operator = field(m, node, OPERATOR)
-    for number in range(count_of(m, operand)):
-        occurrence = occurrence_of(m, operand, number)
-        if not admits(m, node, 0, occurrence) or (operator == NOT and negated(m, node, occurrence)):
-            continue
-        if field(m, node, CONTEXT) == RECENT:
-            clear(m, cell)
-        start = start_of(m, occurrence)
-        if now - start > field(m, node, WITHIN):
-            continue
-        append(m, cell, occurrence, start, now)
-        if operator in (P, PLUS, ABSENT):
-            expect(m, key, now + field(m, node, DURATION))
-
-
-@compiled
-def record(m: int, node: int, cell: int, now: int) -> None:
-    """`A*`: keep the middle events of this epoch while a window is open that may ask for them."""
-    ended = cell + 16
-    if peek(cell, 0) == NONE:
-        clear(m, ended)
-        return
-    opened = item_field(m, peek(cell, 0), ITEM_END)
-    while peek(ended, 0) != NONE and item_field(m, peek(ended, 0), ITEM_END) <= opened:
-        unlink(m, ended, NONE, peek(ended, 0))
-    operand = operand_of(m, node, 1)
-    for number in range(count_of(m, operand)):
-        occurrence = occurrence_of(m, operand, number)
-        if admits(m, node, 1, occurrence):
-            append(m, ended, occurrence, start_of(m, occurrence), now)
-
-
-@compiled
-def tick(m: int, node: int, cell: int, now: int) -> None:
-    """`P`: every open window that is due ticks."""
-    if now > peek(m, LAST_TICK):
-        return
-    duration = field(m, node, DURATION)
-    item = peek(cell, 0)
-    while item != NONE:
-        passed = now - item_field(m, item, ITEM_END)
-        if passed > 0 and passed % duration == 0:
-            first = peek(m, PARTS + USED)
-            append_rows(m, PARTS, item_field(m, item, ITEM_OCCURRENCE))
-            signal_parts(m, node, first, now, now, passed // duration)
-        item = item_field(m, item, ITEM_NEXT)
-
-
-@compiled
-def expire(m: int, node: int, cell: int, now: int) -> None:
-    """`+` and `absent`: what is due is signalled and waits no longer; `+` in `cumulative` takes all that wait along."""
-    duration = field(m, node, DURATION)
-    plus = field(m, node, OPERATOR) == PLUS
-    merge = plus and field(m, node, CONTEXT) == CUMULATIVE
-    while peek(cell, 0) != NONE and item_field(m, peek(cell, 0), ITEM_END) + duration <= now:
-        first = peek(m, PARTS + USED)
-        start = now if plus else item_field(m, peek(cell, 0), ITEM_START)
-        append_rows(m, PARTS, item_field(m, peek(cell, 0), ITEM_OCCURRENCE))
-        unlink(m, cell, NONE, peek(cell, 0))
-        while merge and peek(cell, 0) != NONE:
-            append_rows(m, PARTS, item_field(m, peek(cell, 0), ITEM_OCCURRENCE))
-            unlink(m, cell, NONE, peek(cell, 0))
-        signal_parts(m, node, first, start, now, NONE)
-
-
-@compiled
-def either(m: int, node: int, now: int) -> None:
-    """`or`: every occurrence of every side."""
-    for position in range(field(m, node, OPERAND_COUNT)):
-        operand = operand_of(m, node, position)
-        for number in range(count_of(m, operand)):
-            occurrence = occurrence_of(m, operand, number)
-            if admits(m, node, position, occurrence):
-                signal(m, node, occurrence, start_of(m, occurrence), now)
-
-
-@compiled
-def join(m: int, node: int, side: int, cell: int, now: int) -> None:
-    """`and`: the occurrences of one side meet the list of the other, or wait in their own."""
-    operand = operand_of(m, node, side)
-    own, others = cell + 16 * side, cell + 16 * (1 - side)
-    context = field(m, node, CONTEXT)
-    for number in range(count_of(m, operand)):
-        occurrence = occurrence_of(m, operand, number)
-        if not admits(m, node, side, occurrence):
-            continue
-        if context == RECENT:
-            clear(m, own)
-        met = meet(m, node, TERMINATOR, others, 1, occurrence, now)
-        start = start_of(m, occurrence)
-        if (met == 0 or context <= RECENT) and now - start <= field(m, node, WITHIN):
-            append(m, own, occurrence, start, now)
-
-
-@compiled
-def count_up(m: int, node: int, cell: int, now: int) -> None:
-    """`times`: the last n occurrences make one."""
-    operand = operand_of(m, node, 0)
-    context = field(m, node, CONTEXT)
-    waiting = drop_expired(m, cell, now - field(m, node, WITHIN))
-    for number in range(count_of(m, operand)):
-        occurrence = occurrence_of(m, operand, number)
-        start = start_of(m, occurrence)
-        if not admits(m, node, 0, occurrence) or now - start > field(m, node, WITHIN):
-            continue
-        append(m, cell, occurrence, start, now)
-        waiting += 1
-        if waiting < field(m, node, COUNT):
-            continue
-        signal_list(m, node, cell, now)
-        if context in (CHRONICLE, CUMULATIVE):
-            clear(m, cell)
-            waiting = 0
-        else:
-            unlink(m, cell, NONE, peek(cell, 0))
-            waiting -= 1
-
-
-@compiled
-def signal_list(m: int, node: int, cell: int, now: int) -> None:
-    """Signal one occurrence made of all that waits in a list."""
-    first = peek(m, PARTS + USED)
-    least = FOREVER
-    item = peek(cell, 0)
-    while item != NONE:
-        append_rows(m, PARTS, item_field(m, item, ITEM_OCCURRENCE))
-        least = min(least, item_field(m, item, ITEM_START))
-        item = item_field(m, item, ITEM_NEXT)
-    signal_parts(m, node, first, least, now, NONE)
-
-
-@compiled
-def visit(m: int, node: int, key: int, now: int) -> None:
-    """One node in one epoch: negation and middle events, then terminators and what is due, then initiators."""
-    operator = field(m, node, OPERATOR)
-    cell = cell_of(m, key, field(m, node, SLOT))
-    if operator == OR:
-        either(m, node, now)
-    elif operator == AND:
-        join(m, node, 0, cell, now)
-        join(m, node, 1, cell, now)
-    elif operator == TIMES:
-        count_up(m, node, cell, now)
-    elif operator == SEQUENCE:
-        act(m, node, TERMINATOR, 1, cell, now)
-        install(m, node, key, cell, now)
-    else:
-        if field(m, node, WITHIN) < FOREVER:
-            drop_expired(m, cell, now - field(m, node, WITHIN))
-        if operator in (NOT, A, ABSENT):
-            act(m, node, MIDDLE, 1, cell, now)
-        elif operator == A_STAR:
-            record(m, node, cell, now)
-        elif operator == P:
-            tick(m, node, cell, now)
-        if operator in (PLUS, ABSENT):
-            expire(m, node, cell, now)
-        else:
-            act(m, node, TERMINATOR, field(m, node, OPERAND_COUNT) - 1, cell, now)
-        install(m, node, key, cell, now)
 
 
 @compiled
@@ -311,6 +67,17 @@ def activate(m: int, node: int) -> None:
 
 
 @compiled
+def note(m: int, node: int, first: int, count: int) -> None:
+    """Let occurrences of this epoch leave the kernel."""
+    reserve(m, FOUND, FOUND_WORDS * count)
+    found = peek(m, FOUND) + 8 * peek(m, FOUND + USED)
+    for position in range(count):
+        poke(found, FOUND_WORDS * position, node)
+        poke(found, FOUND_WORDS * position + 1, peek(peek(m, OUT), first + position))
+    poke(m, FOUND + USED, peek(m, FOUND + USED) + FOUND_WORDS * count)
+
+
+@compiled
 def publish(m: int, node: int) -> None:
     """Hand the node's occurrences of this epoch on: to its parents, and out of the kernel where someone listens."""
     first = peek(peek(m, BUFFERS), 2 * node)
@@ -324,9 +91,7 @@ def publish(m: int, node: int) -> None:
     if count == 0:
         return
     if field(m, node, RECORDED):
-        for position in range(first, first + count):
-            push(m, FOUND, node)
-            push(m, FOUND, peek(peek(m, OUT), position))
+        note(m, node, first, count)
     parents = field(m, node, FIRST_PARENT)
     for parent in range(parents, parents + field(m, node, PARENT_COUNT)):
         activate(m, peek(peek(m, PARENTS), parent))
@@ -375,6 +140,28 @@ def feed(m: int, leaf: int, occurrence: int) -> None:
 
 
 @compiled
+def pass_on(m: int, leaf: int, occurrence: int, key: int, now: int) -> None:
+    """An epoch of one row whose leaf is DIRECT: what `feed` and `epoch` do, without the detours."""
+    poke(peek(m, TOUCHED), key >> BUCKET_BITS, 1)
+    buffers = peek(m, BUFFERS)
+    poke(buffers, 2 * leaf, 0)
+    poke(buffers, 2 * leaf + 1, 1)
+    poke(peek(m, OUT), 0, occurrence)
+    parents = field(m, leaf, FIRST_PARENT)
+    for parent in range(parents, parents + field(m, leaf, PARENT_COUNT)):
+        node = peek(peek(m, PARENTS), parent)
+        poke(m, OUT + USED, 1)
+        visit(m, node, key, now)
+        count = peek(m, OUT + USED) - 1
+        if count > 0:
+            if count > 1:
+                sort(m, OUT, 1, count, True)
+            note(m, node, 1, count)
+    poke(m, OUT + USED, 0)
+    poke(peek(m, BUFFERS), 2 * leaf + 1, 0)
+
+
+@compiled
 def temporal_time(m: int, key: int) -> int:
     """When the partition's next temporal occurrence is."""
     if peek(m, TEMPORAL_COUNT) == 0:
@@ -406,6 +193,12 @@ def catch_up(m: int, key: int, limit: int) -> None:
 
 
 @compiled
+def is_due(m: int, key: int, now: int) -> bool:
+    """Whether something else happens in the partition at this time: a timer, or a temporal event that was fed."""
+    return peek(peek(m, DUE), key) <= now or peek(m, ACTIVE + USED) > 0
+
+
+@compiled
 def bear(m: int, key: int, limit: int) -> None:
     """A new partition begins as partition 0, which sees temporal events only: they belong to every partition."""
     catch_up(m, 0, limit)
@@ -431,8 +224,13 @@ def run(m: int, times: int, keys: int, leaves: int, occurrences: int, count: int
                 bear(m, key, now + apart)
             catch_up(m, key, now + apart)
             feed_temporal(m, key, now)
-        feed(m, peek(leaves, position), peek(occurrences, position))
+        leaf, occurrence = peek(leaves, position), peek(occurrences, position)
         position += 1
+        alone = apart or position == count or peek(times, position) != now or peek(keys, position) != key
+        if alone and field(m, leaf, DIRECT) and not (eager and is_due(m, key, now)):
+            pass_on(m, leaf, occurrence, key, now)
+            continue
+        feed(m, leaf, occurrence)
         while not apart and position < count and peek(times, position) == now and peek(keys, position) == key:
             feed(m, peek(leaves, position), peek(occurrences, position))
             position += 1
