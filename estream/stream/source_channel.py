@@ -6,7 +6,7 @@ Columns are taken by name. A schema may also ask for what the channel knows of e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -44,7 +44,7 @@ class ChannelOptions:
     """Also give a row without values for each block that only carries a watermark."""
 
     @classmethod
-    def of(cls, options: MutableMapping[str, str]) -> ChannelOptions:
+    def of(cls, options: Mapping[str, str]) -> ChannelOptions:
         """The options as Spark hands them over."""
         given = SourceOptions(ChannelSource.name(), options, _OPTIONS)
         return cls(

@@ -19,7 +19,7 @@ from estream.spec.types import DataType
 from estream.stream.channel import Channel
 from estream.stream.channel_schema import arrow_schema
 from estream.stream.source_http_server import Limits, Server
-from estream.stream.source_options import SourceOptions
+from estream.stream.source_options import OptionError, SourceOptions
 
 FORMAT: Final = "http"
 _OPTIONS: Final = ("host", "port", "path", "token", "open", "max_bytes", "max_requests", "backlog", "timeout")
@@ -59,7 +59,7 @@ class HttpOptions:
         if made.port > 65_535:
             raise given.wrong("port", str(made.port), "at most 65535")
         if made.open and not _is_loopback(made.host):
-            raise EStreamError(f"source '{FORMAT}': 'open' is for this machine only; {made.host} needs a token")
+            raise OptionError("open", f"source '{FORMAT}': 'open' is for this machine only; {made.host} needs a token")
         return made
 
 

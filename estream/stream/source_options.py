@@ -11,6 +11,15 @@ from estream.duration import parse_duration
 from estream.errors import EStreamError
 from estream.suggest import suggestion
 
+
+class OptionError(EStreamError):
+    """A wrong option of a source, by its name; one that is `unknown` should not be there at all."""
+
+    def __init__(self, option: str, message: str, unknown: bool = False) -> None:
+        super().__init__(message)
+        self.option, self.unknown = option, unknown
+
+
 _SPEED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x?\s*")
 
 
@@ -25,13 +34,14 @@ class SourceOptions:
     def __post_init__(self) -> None:
         for name in self.given:
             if name.lower() not in self.known:
-                raise EStreamError(f"source '{self.format}' has no option '{name}'; {suggestion(name, self.known)}")
+                message = f"source '{self.format}' has no option '{name}'; {suggestion(name, self.known)}"
+                raise OptionError(name, message, unknown=True)
 
     def text(self, name: str, default: str | None = None) -> str:
         """The option as it is written; without a default it must be there."""
         found = {key.lower(): value for key, value in self.given.items()}.get(name, default)
         if found is None:
-            raise EStreamError(f"source '{self.format}' needs the option '{name}'")
+            raise OptionError(name, f"source '{self.format}' needs the option '{name}'")
         return found
 
     def whole(self, name: str, default: int, least: int = 0) -> int:
@@ -71,7 +81,7 @@ class SourceOptions:
         try:
             return parse_duration(self.text(name, default))
         except ValueError as error:
-            raise EStreamError(f"source '{self.format}': option '{name}': {error}") from None
+            raise OptionError(name, f"source '{self.format}': option '{name}': {error}") from None
 
     def speed(self, name: str = "speed") -> float:
         """How many times faster than the clock: `10x`, or 10."""
@@ -91,6 +101,6 @@ class SourceOptions:
         moment = read if read.tzinfo else read.replace(tzinfo=UTC)
         return round(moment.timestamp() * 1_000_000)
 
-    def wrong(self, name: str, found: str, right: str) -> EStreamError:
+    def wrong(self, name: str, found: str, right: str) -> OptionError:
         """The error for a value that is none."""
-        return EStreamError(f"source '{self.format}': option '{name}' is {found!r}; it must be {right}")
+        return OptionError(name, f"source '{self.format}': option '{name}' is {found!r}; it must be {right}")

@@ -11,7 +11,7 @@ from estream.errors import EStreamError
 from estream.spec.checked import CheckedQuery
 from estream.stream.channel import Channel
 from estream.stream.channel_schema import parse_columns
-from estream.stream.source_formats import SparkSource, receivers, spark_source
+from estream.stream.source_formats import SparkSource, check_source, receivers, spark_source
 
 CEQ = """\
 version: 1
@@ -26,10 +26,12 @@ events:
 """
 
 
-def stream(folder: Path, source: str, columns: str = "ts: timestamp, n: int", time: str = "ts") -> CheckedQuery:
+def stream(
+    folder: Path, source: str, columns: str = "ts: timestamp, n: int", time: str = "ts", **environment: str
+) -> CheckedQuery:
     path = folder / "sources.yaml"
     path.write_text(CEQ.format(source=source, columns=columns, time=time))
-    loaded = load(path, {})
+    loaded = load(path, environment)
     assert loaded.checked is not None
     assert not loaded.is_wrong
     return loaded.checked.queries["S"]
@@ -62,6 +64,37 @@ def test_a_channel_that_lacks_a_column_is_told(tmp_path: Path) -> None:
     Channel(tmp_path / "readings").create(parse_columns("ts timestamp, m int"))
     with pytest.raises(EStreamError, match="channel 'readings' has no column 'n'; right: ts, m"):
         spark_source(stream(tmp_path, "{channel: readings}"), tmp_path, "q/S")
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "message"),
+    [
+        ("{format: replay, options: {speed: 2x}}", "5:22", "source 'replay' needs the option 'path'"),
+        ("{format: replay, options: {path: a.csv, sped: 2x}}", "5:53", "source 'replay' has no option 'sped'; did you"),
+        ("{format: linear_road, options: {cars: 0}}", "5:51", "source 'linear_road': option 'cars' is '0'; it must be"),
+        (
+            "{format: http, options: {timeout: soon}}",
+            "5:47",
+            "source 'http': option 'timeout': 'soon' is not a duration",
+        ),
+        (
+            "{channel: c, options: {from: here}}",
+            "5:42",
+            "source 'estream_channel': option 'from' is 'here'; it must be",
+        ),
+    ],
+)
+def test_a_wrong_option_is_told_at_its_place(tmp_path: Path, source: str, place: str, message: str) -> None:
+    query = stream(tmp_path, source)
+    with pytest.raises(EStreamError) as error:
+        spark_source(query, tmp_path, "q/S")
+    assert f"sources.yaml:{place}: stream 'S': {message}" in str(error.value)
+
+
+def test_a_secret_stays_one_in_the_message(tmp_path: Path) -> None:
+    query = stream(tmp_path, "{format: http, options: {timeout: '${WAIT}'}}", WAIT="hush")
+    (problem,) = check_source(query)
+    assert "hush" not in str(problem)
 
 
 def test_http_is_a_receiver_and_the_channel_behind_it(tmp_path: Path) -> None:
