@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +13,29 @@ import pyarrow.compute as pc
 
 from estream.event.columns import one_chunk
 from estream.event.columns_order import ASCENDING, order_of, repeated, sorted_places
-from estream.event.graph import Graph
 from estream.event.identity import row_ids
-from estream.event.state import BEGINNING, State
+from estream.event.state import BEGINNING
 
 Words = npt.NDArray[np.int64]
+
+
+class Ordered(Protocol):
+    """What rows are put in order for: a graph, or a pattern."""
+
+    @property
+    def arrival(self) -> bool:
+        """Whether rows are taken as they come."""
+        ...
+
+
+class Waits(Protocol):
+    """A state that keeps rows waiting for the watermark."""
+
+    waiting: pa.Table
+    watermark: int
+    first: int | None
+    greatest: int
+    counts: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +50,7 @@ class Released:
     since: int
 
 
-def release(graph: Graph, state: State, batch: pa.Table, watermark: int) -> Released:
+def release(graph: Ordered, state: Waits, batch: pa.Table, watermark: int) -> Released:
     """Take the batch in, move the watermark, and give what may be processed now."""
     since = state.watermark
     rows = _with_time(state, batch)
@@ -59,7 +79,7 @@ def _words(rows: pa.Table, name: str) -> Words:
     return np.asarray(one_chunk(rows.column(name)).to_numpy(), dtype=np.int64)
 
 
-def _with_time(state: State, batch: pa.Table) -> pa.Table:
+def _with_time(state: Waits, batch: pa.Table) -> pa.Table:
     """The batch without the rows that have no time, which are counted."""
     missing = batch.column("time").null_count
     if missing == 0:
@@ -75,7 +95,7 @@ def _split(rows: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[pa.Table, pa.
     return rows.filter(pa.array(chosen)), rows.filter(pa.array(~chosen))
 
 
-def _distinct(state: State, rows: pa.Table) -> pa.Table:
+def _distinct(state: Waits, rows: pa.Table) -> pa.Table:
     """In ascending time, and of rows with the same event, time and id that with the least hash of all attributes."""
     time = _words(rows, "time")
     if order_of(time) == ASCENDING:

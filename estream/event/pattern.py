@@ -44,9 +44,11 @@ class Matcher:
     kept: pa.Schema
     signature: str
     """Tells states apart that do not mean the same."""
+    arrival: bool = False
+    """Whether rows are taken as they come."""
 
 
-def compile_pattern(pattern: Pattern, with_rows: bool = False) -> Matcher:
+def compile_pattern(pattern: Pattern, with_rows: bool = False, arrival: bool = False) -> Matcher:
     """Compile a pattern, or load what an earlier process compiled."""
     layout = Layout(pattern)
     gathered = gathered_attributes(layout)
@@ -64,6 +66,7 @@ def compile_pattern(pattern: Pattern, with_rows: bool = False) -> Matcher:
         _needed(pattern),
         kept,
         hashlib.sha256(told.encode()).hexdigest(),
+        arrival,
     )
 
 
@@ -85,7 +88,7 @@ def advance(
     previous = np.arange(-1, offset + len(time) - 1) if matcher.keeps_rows else np.empty(0, dtype=np.int64)
     found = _run(matcher, partials, [keys, time, ids, constants, *given], previous, offset)
     rows = Found(found, time, ids, columns, previous, offset, _with_kept(matcher, partials, ids, attributes))
-    made = matches(matcher.layout, rows, texts, matcher.with_rows)
+    made = matches(matcher.layout, rows, texts, matcher.with_rows, int((keys < 0).sum()))
     if matcher.keeps_rows:
         _keep(matcher, partials, previous, rows.kept)
     return made
@@ -93,7 +96,7 @@ def advance(
 
 def settle(matcher: Matcher, partials: Partials, watermark: int) -> None:
     """Forget what is of no use, when enough has been added since the last time."""
-    if partials.load > 2 * partials.settled:
+    if partials.load(matcher.layout) > 2 * partials.settled:
         sweep(matcher.layout, partials, watermark)
 
 
@@ -108,7 +111,8 @@ def _run(matcher: Matcher, partials: Partials, given: Sequence[Any], previous: W
         row = matcher.run(row, offset, *given, header, *views, previous)
         if row == len(given[0]):
             return found[: int(header[MATCHES]) * size].reshape(-1, size)
-        if partials.is_full(matcher.layout):
+        if row < 0:
+            row = ~row
             grow(partials)
         else:
             found = np.concatenate([found, np.empty_like(found)])

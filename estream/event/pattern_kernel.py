@@ -1,13 +1,18 @@
-"""Lists of partial matches in flat arrays: what the generated function of a pattern calls.
+"""Blocks of partial matches in flat arrays: what the generated function of a pattern calls.
 
-A partition has a list of its partial matches, the oldest first. The lists hang together by slot numbers in `records`;
-slots that are free form a list of their own.
+A partition has a block of `records` with its partial matches side by side, the oldest first. Blocks have room for 1, 2,
+4, ... partial matches; those of one size that are free form a list.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import numpy.typing as npt
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from estream.event.compiled import compiled
 from estream.event.identity import mix
@@ -15,78 +20,76 @@ from estream.event.identity import mix
 Words = npt.NDArray[np.int64]
 NONE = -1
 
-HEADER_WORDS = 3
-FREE, USED, MATCHES = range(HEADER_WORDS)
-"""The first free slot, slots that were ever used, matches found in this step."""
+SIZES = 48
+HEADER_WORDS = 2 + SIZES
+USED, MATCHES, FREE = range(3)
+"""Words of `records` that were ever used, matches found in this step, and for each size of block the first free one."""
 
 PARTITION_WORDS = 5
-HEAD, TAIL, SEEN, LIVE, LAST_ROW = range(PARTITION_WORDS)
-"""Of a partition: its first and last partial match, rows so far, partial matches, its last row. Last values follow."""
+BASE, SIZE, LIVE, SEEN, LAST_ROW = range(PARTITION_WORDS)
+"""Of a partition: where its block begins, the block has room for 2 ** SIZE, how many partial matches, rows so far, the
+last row. Last values follow."""
 
-RECORD_WORDS = 4
-NEXT, START, FIRST_ID, BEGUN = range(RECORD_WORDS)
-"""Of a partial match: the next one, time and id of its first row, rows of the partition before it. Its states and
-aggregates follow."""
+RECORD_WORDS = 3
+START, FIRST_ID, BEGUN = range(RECORD_WORDS)
+"""Of a partial match: time and id of its first row, rows of the partition before it. States and aggregates follow."""
 
 FOUND_WORDS = 4
 FOUND_ROW, FOUND_START, FOUND_ID, FOUND_COUNT = range(FOUND_WORDS)
 """Of a match: its last row, time and id of its first row, how many rows. Aggregates follow."""
 
 
+if TYPE_CHECKING:
+
+    def get(array: npt.NDArray[Any], index: int) -> Any:
+        """An element of an array, at an index that is not negative: nothing is asked, which makes it twice as fast."""
+
+    def put(array: npt.NDArray[Any], index: int, value: Any) -> None:
+        """Set an element of an array, at an index that is not negative."""
+
+else:
+
+    def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.gep(array.data, [arguments[1]])
+
+    @intrinsic
+    def get(typing_context: Any, array: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return context.unpack_value(builder, array.dtype, _pointer(context, builder, signature, arguments))
+
+        return array.dtype(array, types.int64), generate
+
+    @intrinsic
+    def put(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            context.pack_value(builder, array.dtype, arguments[2], _pointer(context, builder, signature, arguments))
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64, array.dtype), generate
+
+
 @compiled
-def take(header: Words, records: Words, size: int) -> int:
-    """A free slot for a record of `size` words; the caller has seen to it that there is one."""
-    slot = header[FREE]
-    if slot == NONE:
-        slot = header[USED]
-        header[USED] = slot + 1
+def widen(header: Words, partitions: Words, records: Words, record_size: int, part: int) -> bool:
+    """Change a full block for one of twice the size, or give the first one; False if `records` has no room for it."""
+    size = partitions[part + SIZE]
+    base = header[FREE + size + 1]
+    if base != NONE:
+        header[FREE + size + 1] = records[base]
     else:
-        header[FREE] = records[slot * size + NEXT]
-    return int(slot)
-
-
-@compiled
-def give_back(header: Words, records: Words, size: int, slot: int) -> None:
-    """Make a slot free that is in no list."""
-    records[slot * size + NEXT] = header[FREE]
-    header[FREE] = slot
-
-
-@compiled
-def append(partitions: Words, records: Words, size: int, part: int, slot: int) -> None:
-    """Put a new partial match behind the others."""
-    records[slot * size + NEXT] = NONE
-    if partitions[part + HEAD] == NONE:
-        partitions[part + HEAD] = slot
-    else:
-        records[partitions[part + TAIL] * size + NEXT] = slot
-    partitions[part + TAIL] = slot
-    partitions[part + LIVE] += 1
-
-
-@compiled
-def drop(header: Words, partitions: Words, records: Words, size: int, part: int, slot: int, before: int) -> None:
-    """Take a partial match out of its list; `before` is the one in front of it, or NONE."""
-    following = records[slot * size + NEXT]
-    if before == NONE:
-        partitions[part + HEAD] = following
-    else:
-        records[before * size + NEXT] = following
-    if following == NONE:
-        partitions[part + TAIL] = before
-    partitions[part + LIVE] -= 1
-    give_back(header, records, size, slot)
-
-
-@compiled
-def drop_all(header: Words, partitions: Words, records: Words, size: int, part: int) -> None:
-    """Forget every partial match of a partition."""
-    if partitions[part + HEAD] != NONE:
-        records[partitions[part + TAIL] * size + NEXT] = header[FREE]
-        header[FREE] = partitions[part + HEAD]
-        partitions[part + HEAD] = NONE
-        partitions[part + TAIL] = NONE
-        partitions[part + LIVE] = 0
+        base = header[USED]
+        if base + (record_size << (size + 1)) > len(records):
+            return False
+        header[USED] = base + (record_size << (size + 1))
+    if size >= 0:
+        old = partitions[part + BASE]
+        for word in range(partitions[part + LIVE] * record_size):
+            records[base + word] = records[old + word]
+        records[old] = header[FREE + size]
+        header[FREE + size] = old
+    partitions[part + BASE] = base
+    partitions[part + SIZE] = size + 1
+    return True
 
 
 @compiled
@@ -112,31 +115,22 @@ def match_ids(name: int, first: Words, start: Words, last: Words, end: Words) ->
 
 
 @compiled
-def drop_expired(
-    header: Words, partitions: Words, records: Words, partition_size: int, record_size: int, oldest: int
-) -> None:
-    """Forget the partial matches that began before `oldest`."""
-    for part in range(0, len(partitions), partition_size):
-        slot = partitions[part + HEAD]
-        while slot != NONE and records[slot * record_size + START] < oldest:
-            drop(header, partitions, records, record_size, part, slot, NONE)
-            slot = partitions[part + HEAD]
-
-
-@compiled
-def packed(partitions: Words, records: Words, partition_size: int, record_size: int, out: Words) -> int:
-    """Move all partial matches into `out`, list by list, and let the partitions point there; gives how many."""
+def packed(partitions: Words, records: Words, partition_size: int, record_size: int, oldest: int, out: Words) -> int:
+    """Move the partial matches that began at `oldest` or later into `out`, block by block; gives the words used."""
     used = 0
     for part in range(0, len(partitions), partition_size):
-        slot = partitions[part + HEAD]
-        if slot != NONE:
-            partitions[part + HEAD] = used
-        while slot != NONE:
-            following = records[slot * record_size + NEXT]
-            for word in range(record_size):
-                out[used * record_size + word] = records[slot * record_size + word]
-            out[used * record_size + NEXT] = NONE if following == NONE else used + 1
-            partitions[part + TAIL] = used
-            used += 1
-            slot = following
+        at = partitions[part + BASE]
+        live = partitions[part + LIVE]
+        while live > 0 and records[at + START] < oldest:
+            at += record_size
+            live -= 1
+        size = -1
+        while live > 1 << max(size, 0) or size < 0 < live:
+            size += 1
+        for word in range(live * record_size):
+            out[used + word] = records[at + word]
+        partitions[part + BASE] = used
+        partitions[part + LIVE] = live
+        partitions[part + SIZE] = size
+        used += record_size << size if size >= 0 else 0
     return used

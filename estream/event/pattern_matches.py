@@ -52,19 +52,21 @@ class Matches:
     id: Words
     output: pa.Table
     rows: pa.LargeListArray | None
+    null_keys: int
+    """Rows that are in no partition, because their key is null."""
 
     def __len__(self) -> int:
         return len(self.end)
 
 
-def matches(layout: Layout, found: Found, texts: Texts, with_rows: bool) -> Matches:
+def matches(layout: Layout, found: Found, texts: Texts, with_rows: bool, null_keys: int) -> Matches:
     """The matches of a step, with their output."""
     last = found.field(FOUND_ROW)
     start, end = found.field(FOUND_START), found.time[last]
     ids = match_ids(text_hash(layout.pattern.name), found.field(FOUND_ID), start, found.ids[last], end)
     lists = _Lists(found)
     output = _output(layout, found, texts, lists)
-    return Matches(start, end, ids, output, lists.of(lists.rows.column("id")) if with_rows else None)
+    return Matches(start, end, ids, output, lists.of(lists.rows.column("id")) if with_rows else None, null_keys)
 
 
 class _Lists:

@@ -6,24 +6,23 @@ partition on, the oldest first, then lets the row begin one. It stops where it n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from estream.event import scalar
 from estream.event.pattern_kernel import RECORD_WORDS
 from estream.event.pattern_layout import ANY_ROW, Accumulator, Layout
 from estream.event.pattern_transitions import meets, reach_lines, words_of_set
-from estream.spec.expression import Aggregate, Attribute, Literal
+from estream.spec.expression import Aggregate, Attribute, Expression, Literal, Operation, walk
 
 _WORDS = (
-    *("NONE", "FREE", "USED", "MATCHES", "HEAD", "SEEN", "LIVE", "LAST_ROW", "NEXT", "START", "FIRST_ID", "BEGUN"),
+    *("MATCHES", "BASE", "LIVE", "SEEN", "LAST_ROW", "START", "FIRST_ID", "BEGUN", "NONE", "SIZE"),
     *("FOUND_ROW", "FOUND_START", "FOUND_ID", "FOUND_COUNT"),
 )
 HEADER = f'''"""A pattern, made by EStream."""
 
 from numba import njit, types
 
-from estream.event.pattern_kernel import append, drop, drop_all, give_back, take
-from estream.event.pattern_kernel import {", ".join(_WORDS)}
+from estream.event.pattern_kernel import get, put, widen, {", ".join(_WORDS)}
 {scalar.PREAMBLE}
 READ = types.Array(types.int64, 1, "C", readonly=True)
 READ_REAL = types.Array(types.float64, 1, "C", readonly=True)
@@ -31,6 +30,7 @@ READ_NULL = types.Array(types.boolean, 1, "C", readonly=True)
 WORDS = types.Array(types.int64, 1, "C")
 REALS = types.Array(types.float64, 1, "C")
 '''
+_CHEAP = {"=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is_null", "+", "-", "*"}
 _STATE = ("header", "partitions", "partition_reals", "records", "record_reals", "found", "found_reals", "previous")
 _STATE_TYPES = "WORDS, WORDS, REALS, WORDS, REALS, WORDS, REALS, WORDS"
 
@@ -43,7 +43,7 @@ def source_of(layout: Layout, with_rows: bool) -> str:
     return _Source(layout, with_rows).module()
 
 
-def _indented(lines: Iterator[str] | list[str], depth: int = 1) -> Iterator[str]:
+def _indented(lines: Iterable[str], depth: int = 1) -> Iterator[str]:
     return (" " * (4 * depth) + line for line in lines)
 
 
@@ -77,108 +77,116 @@ class _Source:
         yield from _indented(self.body())
 
     def body(self) -> Iterator[str]:
-        yield f"capacity, room = len(records) // {self.layout.record_size}, len(found) // {self.layout.found_size}"
+        size = self.layout.record_size
+        yield f"room = len(found) // {self.layout.found_size}"
         for place in self.layout.texts.values():
-            yield f"t{place} = texts[{place}]"
+            yield f"t{place} = get(texts, {place})"
         yield "while row < len(keys):"
-        yield "    key = keys[row]"
+        yield "    key = get(keys, row)"
         yield "    if key < 0:"
         yield "        row += 1"
         yield "        continue"
+        yield f"    part = key * {self.layout.partition_size}"
+        yield f"    if get(header, MATCHES) + {'get(partitions, part + LIVE) + 1' if self.overlap else '1'} > room:"
+        yield "        return row"
+        yield "    size = get(partitions, part + SIZE)"
+        yield "    if size < 0 or get(partitions, part + LIVE) >= 1 << size:"
+        yield f"        if not widen(header, partitions, records, {size}, part):"
+        yield "            return ~row"
         yield from _indented(self.one_row())
         yield "    row += 1"
         yield "return row"
 
     def one_row(self) -> Iterator[str]:
-        yield f"part = key * {self.layout.partition_size}"
-        yield "full = header[FREE] == NONE and header[USED] == capacity"
-        yield f"if full or header[MATCHES] + {'partitions[part + LIVE] + 1' if self.overlap else '1'} > room:"
-        yield "    break"
-        yield "now, seen = times[row], partitions[part + SEEN]"
+        size = self.layout.record_size
+        yield "now, seen, live = get(times, row), get(partitions, part + SEEN), 0"
         yield from self.row_values()
         if self.prunes:
             yield " = ".join([*(f"covered{word}" for word in range(self.words)), "0"])
-        yield "at, before, complete = partitions[part + HEAD], NONE, False"
         if self.with_rows:
-            yield "previous[offset + row] = partitions[part + LAST_ROW] if at != NONE else NONE"
-        yield "while at != NONE:"
+            yield "follows = get(partitions, part + LIVE) > 0"
+            yield "put(previous, offset + row, get(partitions, part + LAST_ROW) if follows else NONE)"
+        yield "record = kept = get(partitions, part + BASE)"
+        yield f"end, complete = record + get(partitions, part + LIVE) * {size}, False"
+        yield "while record < end:"
         yield from _indented(self.moved_on())
         yield "if complete:"
-        yield f"    drop_all(header, partitions, records, {self.layout.record_size}, part)"
+        yield "    live = 0"
         yield "else:"
+        yield "    record = kept"
         yield from _indented(self.begun())
-        yield "partitions[part + SEEN] = seen + 1"
+        yield "put(partitions, part + LIVE, live)"
+        yield "put(partitions, part + SEEN, seen + 1)"
         if self.with_rows:
-            yield "partitions[part + LAST_ROW] = offset + row"
+            yield "put(partitions, part + LAST_ROW, offset + row)"
         for expression, place in self.layout.last.items():
             column = self.layout.columns[expression]
-            yield f"{_array('partition', column.is_real)}[part + {place}] = x{column.number}"
-            yield f"partitions[part + {place + 1}] = x{column.number}_null"
+            yield f"put({_array('partition', column.is_real)}, part + {place}, x{column.number})"
+            yield f"put(partitions, part + {place + 1}, x{column.number}_null)"
 
     def row_values(self) -> Iterator[str]:
         for column in self.columns:
             name = f"c{column.number}"
-            yield f"x{column.number}, x{column.number}_null = {name}[row], {name}_null[row]"
+            yield f"x{column.number}, x{column.number}_null = get({name}, row), get({name}_null, row)"
         for expression, place in self.layout.last.items():
             column = self.layout.columns[expression]
-            yield f"l{column.number} = {_array('partition', column.is_real)}[part + {place}]"
-            yield f"l{column.number}_null = partitions[part + {place + 1}] != 0"
+            yield f"l{column.number} = get({_array('partition', column.is_real)}, part + {place})"
+            yield f"l{column.number}_null = get(partitions, part + {place + 1}) != 0"
 
     def moved_on(self) -> Iterator[str]:
-        """One partial match takes the row in, or ends."""
+        """One partial match takes the row in; it is kept if it is still in some state."""
         size = self.layout.record_size
-        yield f"record = at * {size}"
-        yield "following = records[record + NEXT]"
         for word in range(self.words):
-            yield f"s{word} = records[record + {RECORD_WORDS + word}]"
+            yield f"s{word} = get(records, record + {RECORD_WORDS + word})"
         yield from reach_lines(self.automaton, self.words)
         yield from self.held(range(len(self.automaton.predicates)), "r")
-        gone = " | ".join(f"s{word}" for word in range(self.words)) + " == 0"
         if self.pattern.within is not None:
-            gone = f"now - records[record + START] > {self.pattern.within} or {gone}"
-        yield f"if {gone}:"
-        yield f"    drop(header, partitions, records, {size}, part, at, before)"
-        yield "else:"
+            yield f"if now - get(records, record + START) > {self.pattern.within}:"
+            yield from _indented(self.no_states())
         for accumulator in self.layout.accumulators.values():
-            yield from _indented(self.folded(accumulator))
-        yield f"    if {meets('s', self.automaton.final, self.words)}:"
-        yield from _indented(self.found(), 2)
-        if self.overlap:
-            yield f"        drop(header, partitions, records, {size}, part, at, before)"
-        else:
-            yield "        complete = True"
-            yield "        break"
-        yield "    else:"
-        yield from _indented(self.kept_states(), 2)
-        yield "        before = at"
-        yield "at = following"
+            yield from self.folded(accumulator)
+        yield f"if {meets('s', self.automaton.final, self.words)}:"
+        yield from _indented(self.found())
+        yield from _indented(self.no_states() if self.overlap else ["complete = True", "break"])
+        yield from self.kept_states()
+        yield "if kept != record:"
+        yield f"    for word in range({size}):"
+        yield "        put(records, kept + word, get(records, record + word))"
+        yield f"if {self.any_state}:"
+        yield "    live += 1"
+        yield f"    kept += {size}"
+        yield f"record += {size}"
 
     def begun(self) -> Iterator[str]:
         """The row begins a partial match."""
-        size, first = self.layout.record_size, self.automaton.first
+        first = self.automaton.first
         for word, bits in enumerate(words_of_set(first, self.words)):
             yield f"r{word} = {bits}"
         yield from self.held([state for state in range(len(self.automaton.predicates)) if first >> state & 1], "r")
-        yield f"if {' | '.join(f's{word}' for word in range(self.words))} != 0:"
-        yield f"    at = take(header, records, {size})"
-        yield f"    record = at * {size}"
-        yield "    records[record + START] = now"
-        yield "    records[record + FIRST_ID] = ids[row]"
-        yield "    records[record + BEGUN] = seen"
+        yield f"if {self.any_state}:"
+        yield "    put(records, record + START, now)"
+        yield "    put(records, record + FIRST_ID, get(ids, row))"
+        yield "    put(records, record + BEGUN, seen)"
         for accumulator in self.layout.accumulators.values():
             yield from _indented(self.started(accumulator))
         yield f"    if {meets('s', self.automaton.final, self.words)}:"
         yield from _indented(self.found(), 2)
-        yield f"        give_back(header, records, {size}, at)"
         if not self.overlap:
-            yield f"        drop_all(header, partitions, records, {size}, part)"
+            yield "        live = 0"
         yield "    else:"
         yield from _indented(self.kept_states(), 2)
-        yield f"        append(partitions, records, {size}, part, at)"
+        yield "        live += 1"
+
+    @property
+    def any_state(self) -> str:
+        return " | ".join(f"s{word}" for word in range(self.words)) + " != 0"
+
+    def no_states(self) -> Iterator[str]:
+        return (f"s{word} = 0" for word in range(self.words))
 
     def kept_states(self) -> Iterator[str]:
         for word in range(self.words):
-            yield f"records[record + {RECORD_WORDS + word}] = s{word}"
+            yield f"put(records, record + {RECORD_WORDS + word}, s{word})"
             if self.prunes:
                 yield f"covered{word} |= s{word}"
 
@@ -193,14 +201,19 @@ class _Source:
         for name in self.layout.predicates:
             positive, negative = held[name, False], held[name, True]
             if positive | negative:
-                yield f"if {meets(reached, positive | negative, self.words)}:"
-                yield f"    if is_{name}({self.asked(name)})[0]:"
-                yield from _indented(self.hold(positive), 2)
-                if negative:
-                    yield "    else:"
-                    yield from _indented(self.hold(negative), 2)
+                yield from self.asked_if_reached(name, positive, negative, reached)
         for word in range(self.words):
             yield f"s{word} = {reached}{word} & h{word}" + (f" & ~covered{word}" if self.prunes else "")
+
+    def asked_if_reached(self, name: str, positive: int, negative: int, reached: str) -> Iterator[str]:
+        """Lines that ask a predicate; one that is quicker to ask than to predict a branch for is always asked."""
+        cheap = _is_cheap(self.layout.predicates[name])
+        yield "if True:" if cheap else f"if {meets(reached, positive | negative, self.words)}:"
+        yield f"    if is_{name}({self.asked(name)})[0]:"
+        yield from _indented(self.hold(positive), 2)
+        if negative:
+            yield "    else:"
+            yield from _indented(self.hold(negative), 2)
 
     def hold(self, states: int) -> Iterator[str]:
         lines = [f"h{word} |= {bits}" for word, bits in enumerate(words_of_set(states, self.words)) if bits]
@@ -218,57 +231,52 @@ class _Source:
                 number = self.layout.column(argument).number
                 return f"x{number}, x{number}_null"
             case Aggregate(operand=None):
-                return "seen - records[record + BEGUN], False"
+                return "seen - get(records, record + BEGUN), False"
             case Aggregate(name="last", operand=operand) if operand is not None:
                 number = self.layout.column(operand).number
                 return f"l{number}, l{number}_null"
-        values = [_value("record", accumulator) for accumulator in self.layout.of_aggregate(argument)]
-        nulls = [f"records[record + {each.place + 1}] != 0" for each in self.layout.of_aggregate(argument)]
-        return (
-            f"{values[0]} / max({values[1]}, 1), {nulls[0]}" if argument.name == "avg" else f"{values[0]}, {nulls[0]}"
-        )
+        made_of = self.layout.of_aggregate(argument)
+        value = " / max(1, ".join(_value("record", each) for each in made_of) + ")" * (len(made_of) - 1)
+        return f"{value}, {_null('record', made_of[0])}"
 
     def folded(self, accumulator: Accumulator) -> Iterator[str]:
         """Lines that take the row into an accumulator."""
-        x, held = f"x{accumulator.column.number}", _value("record", accumulator)
-        null = f"records[record + {accumulator.place + 1}]"
-        if accumulator.fold == "first":
-            return
-        yield f"if not {x}_null:"
+        x, value = f"x{accumulator.column.number}", _value("record", accumulator)
         match accumulator.fold:
             case "count":
-                yield f"    {held} += 1"
+                yield _set("record", accumulator, f"{value} + (0 if {x}_null else 1)")
             case "sum":
-                yield f"    {held} += {x}"
-                yield f"    {null} = 0"
+                yield f"if not {x}_null:"
+                yield f"    {_set('record', accumulator, f'{value} + {x}')}"
+                yield f"    {_set_null('record', accumulator, '0')}"
             case "min" | "max":
-                yield f"    if {null} != 0 or {_better(accumulator, x, held)}:"
-                yield f"        {held} = {x}"
-                yield f"        {null} = 0"
+                yield f"held = {value}"
+                yield f"if not {x}_null and ({_null('record', accumulator)} or {_better(accumulator, x, 'held')}):"
+                yield f"    {_set('record', accumulator, x)}"
+                yield f"    {_set_null('record', accumulator, '0')}"
 
     def started(self, accumulator: Accumulator) -> Iterator[str]:
         """Lines that begin an accumulator with the first row."""
-        column, held = accumulator.column, _value("record", accumulator)
-        null = f"records[record + {accumulator.place + 1}]"
+        x = f"x{accumulator.column.number}"
         if accumulator.fold == "count":
-            yield f"{held} = 0 if x{column.number}_null else 1"
-            yield f"{null} = 0"
+            yield _set("record", accumulator, f"0 if {x}_null else 1")
+            yield _set_null("record", accumulator, "0")
         else:
-            zero = "0.0" if column.is_real else "0"
-            yield f"{held} = {zero} if x{column.number}_null else x{column.number}"
-            yield f"{null} = x{column.number}_null"
+            zero = "0.0" if accumulator.is_real else "0"
+            yield _set("record", accumulator, f"{zero} if {x}_null else {x}")
+            yield _set_null("record", accumulator, f"{x}_null")
 
     def found(self) -> Iterator[str]:
         """Lines that write a match down."""
-        yield f"place = header[MATCHES] * {self.layout.found_size}"
-        yield "found[place + FOUND_ROW] = row"
-        yield "found[place + FOUND_START] = records[record + START]"
-        yield "found[place + FOUND_ID] = records[record + FIRST_ID]"
-        yield "found[place + FOUND_COUNT] = seen + 1 - records[record + BEGUN]"
+        yield f"place = get(header, MATCHES) * {self.layout.found_size}"
+        yield "put(found, place + FOUND_ROW, row)"
+        yield "put(found, place + FOUND_START, get(records, record + START))"
+        yield "put(found, place + FOUND_ID, get(records, record + FIRST_ID))"
+        yield "put(found, place + FOUND_COUNT, seen + 1 - get(records, record + BEGUN))"
         for accumulator, place in self.layout.found.items():
-            yield f"{_array('found', accumulator.is_real)}[place + {place}] = {_value('record', accumulator)}"
-            yield f"found[place + {place + 1}] = records[record + {accumulator.place + 1}]"
-        yield "header[MATCHES] += 1"
+            yield f"put({_array('found', accumulator.is_real)}, place + {place}, {_value('record', accumulator)})"
+            yield f"put(found, place + {place + 1}, get(records, record + {accumulator.place + 1}))"
+        yield "put(header, MATCHES, get(header, MATCHES) + 1)"
 
 
 def _array(name: str, is_real: bool) -> str:
@@ -277,7 +285,23 @@ def _array(name: str, is_real: bool) -> str:
 
 
 def _value(name: str, accumulator: Accumulator) -> str:
-    return f"{_array(name, accumulator.is_real)}[{name} + {accumulator.place}]"
+    return f"get({_array(name, accumulator.is_real)}, {name} + {accumulator.place})"
+
+
+def _null(name: str, accumulator: Accumulator) -> str:
+    return f"get({name}s, {name} + {accumulator.place + 1}) != 0"
+
+
+def _set(name: str, accumulator: Accumulator, value: str) -> str:
+    return f"put({_array(name, accumulator.is_real)}, {name} + {accumulator.place}, {value})"
+
+
+def _set_null(name: str, accumulator: Accumulator, value: str) -> str:
+    return f"put({name}s, {name} + {accumulator.place + 1}, {value})"
+
+
+def _is_cheap(expression: Expression) -> bool:
+    return all(not isinstance(part, Operation) or part.name in _CHEAP for part in walk(expression))
 
 
 def _better(accumulator: Accumulator, x: str, held: str) -> str:
