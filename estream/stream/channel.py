@@ -143,9 +143,7 @@ class Channel:
 
     def latest(self, start: int = 0, limit: int | None = None) -> int:
         """The offset after the last row, or after `limit` rows from `start`: what to read up to."""
-        segment = Segment(self.path, self._ends().last)
-        entry = segment.last(durable=True)
-        end = entry.end if entry else segment.base()
+        end = self._end(durable=True)
         return end if limit is None else max(min(end, start + limit), start)
 
     def read(self, start: int = 0, limit: int | None = None) -> Iterator[Block]:
@@ -164,12 +162,17 @@ class Channel:
     def backlog(self) -> int | None:
         """How many rows the slowest reader has not read; nothing if no reader is known."""
         slowest = self.readers.slowest()
-        return None if slowest is None else max(self.latest() - max(slowest, self.first()), 0)
+        return None if slowest is None else max(self._end() - max(slowest, self.first()), 0)
 
     def prune(self) -> int:
         """Remove what the retention no longer keeps; gives the number of segments removed."""
         with self._locked():
             return self._prune(self._ends())
+
+    def _end(self, durable: bool = False) -> int:
+        segment = Segment(self.path, self._ends().last)
+        entry = segment.last(durable)
+        return entry.end if entry else segment.base()
 
     def _is_new(self) -> bool:
         ends = self._ends()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ def find_channel(folder: Path, name: str, schema: str | None = None) -> Channel:
         raise EStreamError(f"{name!r} is no name of a channel; it has letters, digits and _ and begins with no digit")
     channel = Channel(folder / name)
     if schema is not None:
-        return channel.create(parse_columns(schema))
+        columns = parse_columns(schema)
+        with _told(channel):
+            return channel.create(columns)
     if not channel.exists:
         there = channel_names(folder)
         near = did_you_mean(name, there) or (f"there are {', '.join(there)}" if there else "there are none yet")
@@ -47,7 +50,10 @@ def channel_names(folder: Path) -> list[str]:
 
 def emit_json(channel: Channel, lines: Iterable[str], file: str) -> int:
     """Append the rows of JSON lines, all or none; gives their number."""
-    return _append(channel, rows_from_json(lines, channel.schema, file))
+    try:
+        return _append(channel, rows_from_json(lines, channel.schema, file))
+    except UnicodeDecodeError as error:
+        raise EStreamError(f"{file}: byte {error.start} is no UTF-8; rows are JSON, one object a line") from None
 
 
 def emit_rows(channel: Channel, rows: Mapping[str, Any] | Sequence[Mapping[str, Any]] | pa.Table) -> int:
@@ -60,5 +66,17 @@ def emit_rows(channel: Channel, rows: Mapping[str, Any] | Sequence[Mapping[str, 
 
 def _append(channel: Channel, table: pa.Table) -> int:
     if table.num_rows:
-        channel.append(table)
+        with _told(channel):
+            channel.append(table)
     return int(table.num_rows)
+
+
+@contextmanager
+def _told(channel: Channel) -> Iterator[None]:
+    """A disk that is full or may not be written is no surprise to a user's program."""
+    try:
+        yield
+    except OSError as error:
+        raise EStreamError(
+            f"channel '{channel.name}': cannot write {channel.path}: {error.strerror or error}"
+        ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -54,8 +55,13 @@ class Readers:
         """Every reader and its offset."""
         if not self.folder.is_dir():
             return {}
-        notes = [json.loads(file.read_bytes()) for file in sorted(self.folder.glob("*.json"))]
-        return {note["reader"]: note["offset"] for note in notes}
+        found: dict[str, int] = {}
+        for file in sorted(self.folder.glob("*.json")):
+            # A reader may be released between the listing and the reading.
+            with suppress(FileNotFoundError):
+                note = json.loads(file.read_bytes())
+                found[note["reader"]] = note["offset"]
+        return found
 
     def slowest(self) -> int | None:
         """The offset of the reader that is furthest behind."""

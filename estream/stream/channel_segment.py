@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+import threading
 import zlib
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -162,7 +163,7 @@ def sync_folder(folder: Path) -> None:
 
 def replace(path: Path, content: bytes) -> None:
     """Write a whole file so that a reader sees the old one or the new one."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     with fresh.open("wb") as file:
         file.write(content)
         file.flush()

@@ -9,17 +9,15 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-import pyarrow as pa
-
-from estream.errors import EStreamError
+from estream.errors import EStreamError, Problem
 from estream.stream.channel import Channel
-from estream.stream.channel_rows import rows_from_document, rows_from_json
+from estream.stream.source_http_body import CONTENT_TYPES, read_body
 
 _LOG: Final = logging.getLogger("estream.http")
 _LINGER: Final = 2.0
@@ -47,10 +45,15 @@ class Limits:
 class _Refused(Exception):
     """A request that is not taken, with its answer."""
 
-    def __init__(self, status: HTTPStatus, error: str, problems: list[dict[str, Any]] | None = None) -> None:
+    def __init__(self, status: HTTPStatus, error: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(error)
         self.status = status
-        self.answer: dict[str, Any] = {"error": error} | ({"problems": problems} if problems else {})
+        self.answer: dict[str, Any] = {"error": error}
+        if problems:
+            self.answer["problems"] = [
+                {"line": problem.place.line, "column": problem.place.column, "message": problem.message}
+                for problem in problems
+            ]
 
 
 class Server(ThreadingHTTPServer):
@@ -118,13 +121,15 @@ class Server(ThreadingHTTPServer):
 
     def take(self, content_type: str, body: bytes) -> dict[str, int]:
         """Keep the rows of a body; gives their number and the offset of the first."""
-        rows = _rows(content_type, body, self.channel)
-        if not rows.num_rows:
-            return {"rows": 0}
         try:
+            rows = read_body(content_type, body, self.channel.schema)
+            if not rows.num_rows:
+                return {"rows": 0}
             return {"rows": rows.num_rows, "offset": self.channel.append(rows)}
         except EStreamError as error:
-            raise _Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+            first = error.problems[0] if error.problems else None
+            told = f"line {first.place.line}: {first.message}" if first else str(error)
+            raise _Refused(HTTPStatus.BAD_REQUEST, told, error.problems) from None
         except OSError:
             _LOG.exception("rows could not be kept in channel '%s'", self.channel.name)
             raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the rows could not be kept; post them again") from None
@@ -201,8 +206,8 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"a body has at most {self.server.limits.bytes} bytes; post fewer rows",
             )
-        if self._content_type() not in _READERS:
-            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content type is one of {', '.join(_READERS)}")
+        if self._content_type() not in CONTENT_TYPES:
+            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content type is one of {', '.join(CONTENT_TYPES)}")
         if (self.server.channel.backlog() or 0) >= self.server.limits.backlog:
             raise _Refused(HTTPStatus.TOO_MANY_REQUESTS, "the query is behind; post again later")
         return int(length)
@@ -256,44 +261,6 @@ class _Deadline(io.RawIOBase):
             raise TimeoutError("the request took too long")
         self._connection.settimeout(left)
         return self._connection.recv_into(buffer)
-
-
-def _rows(content_type: str, body: bytes, channel: Channel) -> pa.Table:
-    try:
-        return _READERS[content_type](body, channel.schema)
-    except EStreamError as error:
-        problems = [
-            {"line": problem.place.line, "column": problem.place.column, "message": problem.message}
-            for problem in error.problems
-        ]
-        first = f"line {problems[0]['line']}: {problems[0]['message']}" if problems else str(error)
-        raise _Refused(HTTPStatus.BAD_REQUEST, first, problems) from None
-    except UnicodeDecodeError as error:
-        raise _Refused(HTTPStatus.BAD_REQUEST, f"byte {error.start} of the body is no UTF-8") from None
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _Refused(HTTPStatus.BAD_REQUEST, f"this is no Arrow stream: {str(error).splitlines()[0]}") from None
-
-
-def _lines(body: bytes, schema: pa.Schema) -> pa.Table:
-    return rows_from_json(body.decode().split("\n"), schema, "body")
-
-
-def _document(body: bytes, schema: pa.Schema) -> pa.Table:
-    return rows_from_document(body.decode(), schema, "body")
-
-
-def _arrow(body: bytes, schema: pa.Schema) -> pa.Table:
-    table = pa.ipc.open_stream(body).read_all()
-    # What comes from outside may say of itself what is not so.
-    table.validate(full=True)
-    return table
-
-
-_READERS: Final[dict[str, Callable[[bytes, pa.Schema], pa.Table]]] = {
-    "application/x-ndjson": _lines,
-    "application/json": _document,
-    "application/vnd.apache.arrow.stream": _arrow,
-}
 
 
 def _linger(connection: socket.socket) -> None:

@@ -21,7 +21,7 @@ import estream
 from estream.errors import EStreamError
 from estream.stream.channel import Channel
 from estream.stream.channel_dead_letter import DeadLetter, bury, dead_letters
-from estream.stream.channel_emit import emit_rows, find_channel
+from estream.stream.channel_emit import emit_json, emit_rows, find_channel
 from estream.stream.channel_rows import rows_from_json, rows_from_values
 from estream.stream.channel_schema import parse_columns, type_name
 
@@ -148,11 +148,19 @@ def test_dead_letters_say_where_from_and_why_and_are_buried_once(tmp_path: Path)
     assert row["ts"] == datetime.fromtimestamp(block.appended / 1e6, UTC)
 
 
+def test_text_that_is_no_utf_8_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"n": "\xff"}')
+    channel = find_channel(tmp_path, "readings", "n int")
+    with path.open(encoding="utf-8") as lines, pytest.raises(EStreamError, match="rows: byte 7 is no UTF-8"):
+        emit_json(channel, lines, "rows")
+
+
 # The command.
 
 
-def command(folder: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "ESTREAM_PATHS__CHANNELS": "channels"}
+def command(folder: Path, *arguments: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "ESTREAM_PATHS__CHANNELS": "channels", **more}
     called = [sys.executable, "-m", "estream", "emit", *arguments]
     return subprocess.run(called, cwd=folder, env=variables, input=given, capture_output=True, text=True, check=False)
 
@@ -172,4 +180,7 @@ def test_the_command_tells_what_is_wrong_and_appends_nothing(tmp_path: Path) -> 
     find_channel(tmp_path / "channels", "readings", "n int")
     done = command(tmp_path, "readings", given='{"n": 1}\n{"n": "x"}\n')
     assert (done.returncode, done.stderr) == (2, "<stdin>:2:2: column 'n' is int; found the text 'x'\n")
+    (tmp_path / "file").write_text("")
+    done = command(tmp_path, "readings", '{"n": 1}', "--schema", "n int", ESTREAM_PATHS__CHANNELS="file")
+    assert (done.returncode, done.stderr) == (2, "channel 'readings': cannot write file/readings: Not a directory\n")
     assert Channel(tmp_path / "channels" / "readings").latest() == 0
