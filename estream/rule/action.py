@@ -17,7 +17,7 @@ from estream.rule.failure import ActionFailed
 from estream.rule.isolation import MEMORY, START, Isolation
 from estream.rule.registry import Callback, find
 from estream.rule.template import fill, in_path, lookup
-from estream.rule.values import detection_as_data
+from estream.rule.values import detection_as_data, detection_as_row
 from estream.spec import model
 
 Perform = Callable[[Detection, float], None]
@@ -176,6 +176,6 @@ def _column(template: str, detection: Detection) -> Any:
 
 def _publish(channel: str, services: Services) -> Action:
     def perform(detection: Detection, seconds: float) -> None:
-        services.publish(channel, [{"key": detection.idempotency_key, **detection_as_data(detection.detected)}])
+        services.publish(channel, [detection_as_row(detection.detected, detection.idempotency_key)])
 
     return Action("publish", channel, perform, f"channel {channel}")

@@ -100,3 +100,17 @@ def detection_as_data(detected: Detected) -> dict[str, Any]:
     if detected.ticks is not None:
         data["ticks"] = [moment(tick).isoformat() for tick in detected.ticks]
     return data
+
+
+def detection_as_row(detected: Detected, key: str) -> dict[str, Any]:
+    """The detection as a flat row for a channel: key, event, id, times, `Leaf_attribute` of the last occurrences."""
+    row: dict[str, Any] = {
+        "key": key,
+        "event": detected.event,
+        "id": detected.id,
+        "start": moment(detected.start),
+        "end": moment(detected.end),
+    }
+    for one in detected.constituents:
+        row.update({f"{one.event}_{name}": value for name, value in one.attributes.items()})
+    return row

@@ -48,8 +48,8 @@ def rule(name: str, on: str = "A", more: str = "") -> str:
 
 def states(database: Database) -> dict[str, int]:
     with database.begin() as connection:
-        rows = connection.execute(text("SELECT state, count(*) FROM firings GROUP BY state"))
-        return {state: count for state, count in rows}
+        rows = connection.execute(text("SELECT state, count(*) AS number FROM firings GROUP BY state"))
+        return {row.state: row.number for row in rows}
 
 
 def until(is_so: Callable[[], bool]) -> None:

@@ -1,0 +1,153 @@
+"""The commands `history`, `history show` and `retry`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import typer
+
+from estream.errors import EStreamError
+
+if TYPE_CHECKING:
+    from estream.history.database import Database
+
+State = Literal["pending", "running", "done", "failed", "dead", "throttled", "suppressed"]
+Given = TypeVar("Given")
+WIDE = 10_000
+"""Columns of a table that goes to no terminal: nothing is cut."""
+
+history = typer.Typer(
+    help="What rules did: every firing with its detection, state and attempts.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+
+
+@history.callback()
+def listed(
+    context: typer.Context,
+    rule: Annotated[str | None, typer.Option(metavar="NAME", help="Firings of this rule.")] = None,
+    event: Annotated[str | None, typer.Option(metavar="NAME", help="Firings on this event.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Detected at this time or later.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Detected before this time.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="NAME=VALUE", help="In this partition, as card=7.")] = None,
+    state: Annotated[State | None, typer.Option(help="In this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the latest first.")] = 50,
+    format: Annotated[Literal["table", "json", "csv"], typer.Option(help="For people or for programs.")] = "table",
+) -> None:
+    """List firings, the latest first.
+
+    TIME is as 2026-12-24T16:00:00Z, or how long ago, as '2 hours'.
+
+    Example:
+
+        estream history --rule AccidentNotify --since '1 day' --state dead
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from estream.history import present
+    from estream.history.query import Filter, lines
+
+    wanted = Filter(None, rule, event, _time(since, "--since"), _time(until, "--until"), key, state, limit)
+    found = _asked(lambda database: lines(database, wanted))
+    if format == "json":
+        typer.echo(present.to_json(found))
+    elif format == "csv":
+        typer.echo(present.to_csv(found), nl=False)
+    elif not found:
+        typer.echo("no firings")
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
+        typer.echo(present.to_table(found, width))
+
+
+@history.command("show")
+def show(
+    number: Annotated[int, typer.Argument(metavar="ID", help="The id that `estream history` shows.")],
+    format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
+) -> None:
+    """Show everything about one firing: constituents as a timeline, the condition with its values, each attempt.
+
+    Example:
+
+        estream history show 42
+    """
+    import json
+
+    from estream.history import present
+    from estream.history.query import whole
+
+    found = _asked(lambda database: whole(database, number))
+    if format == "json":
+        typer.echo(json.dumps(present.whole_as_data(found), indent=2, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(present.to_text_whole(found)))
+
+
+def retry(
+    numbers: Annotated[list[int] | None, typer.Argument(metavar="ID", help="Ids of failed or dead firings.")] = None,
+    dead: Annotated[bool, typer.Option("--dead", help="All dead letters.")] = False,
+) -> None:
+    """Ask for another attempt of firings that failed.
+
+    They are tried by whoever runs their file: at once if it runs, else when it starts the next time. Actions of them
+    that are done are not repeated.
+
+    Example:
+
+        estream retry 42 43
+    """
+    from estream.history.query import retry as ask
+
+    if dead == bool(numbers):
+        raise EStreamError("name the firings to retry, or give --dead for all dead letters")
+    count = _asked(lambda database: ask(database, None if dead else list(dict.fromkeys(numbers or ()))))
+    typer.echo(f"{count} firing{'' if count == 1 else 's'} will be tried again")
+
+
+def add_commands(cli: typer.Typer) -> None:
+    """Add the commands to the program."""
+    cli.add_typer(history, name="history")
+    cli.command()(retry)
+
+
+def _asked(ask: Callable[[Database], Given]) -> Given:
+    """What the project's history answers."""
+    from estream.app_rules import open_history
+    from estream.rule.store import StoreAway, StoreStopped
+    from estream.settings import load_settings, settings_files
+
+    try:
+        database = open_history(load_settings(settings_files(Path()), os.environ), Path())
+        try:
+            return ask(database)
+        finally:
+            database.close()
+    except (StoreAway, StoreStopped) as error:
+        raise EStreamError(f"the history cannot be read: {error}") from None
+
+
+def _time(text: str | None, option: str) -> int | None:
+    """A time, or one so long ago, in microseconds since the epoch."""
+    if text is None:
+        return None
+    import time
+    from datetime import UTC, datetime
+
+    from estream.duration import parse_duration
+
+    try:
+        moment = datetime.fromisoformat(text)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return round(aware.timestamp() * 1_000_000)
+    except ValueError:
+        pass
+    try:
+        return time.time_ns() // 1000 - parse_duration(text)
+    except ValueError:
+        raise EStreamError(f"{option} is {text!r}; write 2026-12-24T16:00:00Z, or how long ago: '2 hours'") from None
