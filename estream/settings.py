@@ -35,6 +35,12 @@ def _memory(text: Text) -> Text:
     return text
 
 
+def _package(text: Text) -> Text:
+    if not all(part.isidentifier() for part in text.removesuffix("/").split("/")):
+        raise PydanticCustomError("package", "this is a folder inside the project, with names of Python packages")
+    return text
+
+
 class Section(BaseModel):
     """A group of settings."""
 
@@ -73,7 +79,9 @@ class PathSettings(Section):
     checkpoints: Text = Field(Text(".estream/checkpoints"), description="Spark's checkpoints.")
     channels: Text = Field(Text(".estream/channels"), description="Channels between queries.")
     cache: Text = Field(Text(".estream/cache"), description="Compiled detection kernels.")
-    rules: Text = Field(Text("rules"), description="Python callbacks: they come from here only.")
+    rules: Annotated[Text, AfterValidator(_package)] = Field(
+        Text("rules"), description="Python callbacks: they come from here only."
+    )
 
 
 class RuleSettings(Section):

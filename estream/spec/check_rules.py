@@ -28,7 +28,9 @@ from estream.spec.types import DataType
 from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
-_PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+_PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|(?P<lone>[{}])")
+_URL: Final = re.compile(r"(?i)https?://[^/\s]+\S*")
+_TABLE: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?")
 _CALLBACK: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 
 
@@ -81,6 +83,12 @@ def _check_action(findings: Findings, action: Action, scope: Scope, event: Check
         _check_callback(findings, action.python, f"{subject}: python")
     if isinstance(action, RaiseAction):
         _check_raise(findings, action.raise_, scope, subject)
+    if isinstance(action, WebhookAction) and not _URL.fullmatch(action.webhook.url):
+        url = action.webhook.url
+        findings.say(url, f"{subject}: url: {url.brief} is no address; write it like https://example.org/hook")
+    if isinstance(action, SqlAction) and not _TABLE.fullmatch(action.sql.table):
+        table = action.sql.table
+        findings.say(table, f"{subject}: table: {table.brief} is no name of a table; write table or schema.table")
     for key, template in _templates(action):
         if event is not None:
             _check_template(findings, template, scope, f"{subject}: {key}")
@@ -109,6 +117,11 @@ def _check_template(findings: Findings, template: Text, scope: Scope, subject: s
     """`{Event.attribute}` only; `{{` and `}}` stand for the braces themselves."""
     told: set[str] = set()
     for found in _PLACEHOLDER.finditer(template):
+        if found["lone"] and "lone" not in told:
+            told.add("lone")
+            brace = found["lone"]
+            message = f"{subject} has a lone '{brace}'; write {{Event.attribute}}, or {brace * 2} for the sign itself"
+            findings.say(template, message, found.start())
         if found[1] is None or found[0] in told:
             continue
         told.add(found[0])
