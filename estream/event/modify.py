@@ -8,6 +8,7 @@ columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,13 @@ from estream.event.columns import one_chunk
 from estream.event.evaluate import evaluate
 from estream.event.operator_order import BEGINNING, Released, with_times
 from estream.event.operator_store import Arrays, Kept, KeyNumbers, Words, joined, place_map
+from estream.event.operator_text import decoded
 from estream.event.rows import arrow_type
 from estream.plan.stream_operator import Columns, Modify, StreamOperator
 from estream.spec.expression import Attribute, Expression, Literal, Operation
 from estream.spec.types import DOUBLE, DataType
 
+Places: TypeAlias = Words | slice
 LEAST_SWEPT = 256
 """So few rows are not worth sweeping."""
 
@@ -56,13 +59,11 @@ def _change(modify: Modify, name: str, kinds: dict[str, DataType]) -> Expression
     kind = kinds[name]
     if modify.function == "adiff":
         return Operation("-", (Attribute("new", name, kind), Attribute("old", name, kind)), kind)
-    pseudo = Literal(modify.pseudo, DOUBLE)
-    change = Operation("+", (_difference(name, kind), pseudo), DOUBLE)
-    if modify.over is None:
-        base = Operation("+", (_double("old", name, kind), pseudo), DOUBLE)
-    else:
-        base = Operation("+", (_difference(modify.over, kinds[modify.over]), pseudo), DOUBLE)
-    return Operation("/", (change, base), DOUBLE)
+    base = _double("old", name, kind) if modify.over is None else _difference(modify.over, kinds[modify.over])
+    parts: tuple[Expression, ...] = (_difference(name, kind), base)
+    if modify.pseudo:
+        parts = tuple(Operation("+", (part, Literal(modify.pseudo, DOUBLE)), DOUBLE) for part in parts)
+    return Operation("/", parts, DOUBLE)
 
 
 def _difference(name: str, kind: DataType) -> Expression:
@@ -98,7 +99,7 @@ def step_modify(modifier: Modifier, kept: Kept, released: Released, now: int) ->
     state, rows = kept.arrays["partitions"], kept.arrays["rows"]
     state.extend(kept.keys["partitions"].count)
     first = rows.extend(rows.length + len(partitions))
-    kept.tables["rows"] = joined(kept.tables["rows"], released.rows)
+    kept.tables["rows"] = joined(kept.tables["rows"], decoded(released.rows, kept.tables["rows"].schema))
     if modify.window is None:
         output = _consecutive(modifier, kept, first, partitions)
     else:
@@ -114,8 +115,15 @@ def _consecutive(modifier: Modifier, kept: Kept, first: int, partitions: Words) 
     new = np.arange(first, first + len(partitions))
     old = np.empty(len(new), dtype=np.int64)
     kernel.before_in_cell(partitions, new, kept.arrays["partitions"]["last"], old)
-    paired = old != kernel.NONE
-    return _changed(modifier, kept.tables["rows"], old[paired], new[paired], None)
+    alone = np.flatnonzero(old == kernel.NONE)
+    if len(alone) == 0:
+        return _changed(modifier, kept.tables["rows"], old, slice(first, first + len(new)), None)
+    # Behind the last row that begins a partition all have one before them: they need not be copied.
+    rest = int(alone[-1]) + 1
+    paired = np.flatnonzero(old[:rest] != kernel.NONE)
+    head = _changed(modifier, kept.tables["rows"], old[paired], new[paired], None)
+    tail = _changed(modifier, kept.tables["rows"], old[rest:], slice(first + rest, first + len(new)), None)
+    return pa.concat_tables([head, tail])
 
 
 def _windows(modifier: Modifier, kept: Kept, now: int) -> pa.Table:
@@ -134,7 +142,7 @@ def _windows(modifier: Modifier, kept: Kept, now: int) -> pa.Table:
     return _changed(modifier, kept.tables["rows"], *out)
 
 
-def _changed(modifier: Modifier, rows: pa.Table, old: Words, new: Words, times: Words | None) -> pa.Table:
+def _changed(modifier: Modifier, rows: pa.Table, old: Words, new: Places, times: Words | None) -> pa.Table:
     """Output rows for pairs of rows; `times` where they are not those of the new rows."""
     modify = modifier.modify
     asked = (*modify.attributes, *((modify.over,) if modify.over else ()))
@@ -154,11 +162,12 @@ def _changed(modifier: Modifier, rows: pa.Table, old: Words, new: Words, times: 
     return table if times is None else with_times(table, modifier.time, times)
 
 
-def _at(rows: pa.Table, name: str, places: Words) -> pa.Array:
+def _at(rows: pa.Table, name: str, places: Places) -> pa.Array:
     """A column of the rows at some places."""
-    if len(places) and (np.diff(places) == 1).all():
-        return one_chunk(rows.column(name).slice(int(places[0]), len(places)))
-    return one_chunk(rows.column(name).take(pa.array(places)))
+    column = rows.column(name)
+    if isinstance(places, slice):
+        return one_chunk(column.slice(places.start, places.stop - places.start))
+    return one_chunk(column.take(pa.array(places)))
 
 
 def _evaluated(change: Expression, columns: dict[tuple[str, str], pa.Array], length: int) -> pa.Array:

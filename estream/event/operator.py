@@ -18,6 +18,7 @@ from estream.event.columns import nulls_of, one_chunk
 from estream.event.modify import Modifier, begin_modify, compile_modify, step_modify
 from estream.event.operator_order import Buffer, Released, release
 from estream.event.operator_store import Kept
+from estream.event.operator_text import decoded
 from estream.event.operator_window import SharedWindow, compile_window
 from estream.event.rows import arrow_type
 from estream.event.unique import FirstOrLast, begin_unique, compile_unique, step_unique
@@ -147,5 +148,7 @@ def _stepped(operator: Operator, kept: Kept, released: Released, now: int) -> tu
         case Modifier() as modifier:
             return (filtered(step_modify(modifier, kept, released, now), where),)
         case FirstOrLast() as unique:
-            return (filtered(step_unique(unique, kept, released, now), where),)
-    return (filtered(released.rows, where),)
+            rows = filtered(step_unique(unique, kept, released, now), where)
+        case _:
+            rows = filtered(released.rows, where)
+    return (decoded(rows, operator.source),)

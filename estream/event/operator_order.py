@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from estream.event.columns import Texts, one_chunk, words_of
 from estream.event.columns_order import ASCENDING, UNSORTED, order_of, sort_ties
 from estream.event.identity import row_ids
+from estream.event.operator_text import decoded
 from estream.event.words import FOREVER
 
 Words = npt.NDArray[np.int64]
@@ -67,11 +68,11 @@ def release(buffer: Buffer, batch: pa.Table, time: str, watermark: int, arrival:
     buffer.counts["late"] += buffer.late.num_rows
     rows = batch if on_time.all() else batch.filter(pa.array(on_time))
     if buffer.waiting.num_rows:
-        rows = pa.concat_tables([buffer.waiting, rows]).combine_chunks()
+        rows = pa.concat_tables([buffer.waiting, decoded(rows, buffer.waiting.schema)]).combine_chunks()
     times = times_of(rows, time)
     ready = times < buffer.watermark
     if not ready.all():
-        buffer.waiting = rows.filter(pa.array(~ready))
+        buffer.waiting = decoded(rows.filter(pa.array(~ready)), buffer.waiting.schema)
         rows, times = rows.filter(pa.array(ready)), times[ready]
     else:
         buffer.waiting = buffer.waiting.slice(0, 0)

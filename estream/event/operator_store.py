@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from estream.event.columns import Texts, nulls_of, one_chunk, words_of
+from estream.event.columns import Texts, nulls_of, one_chunk
 from estream.event.columns_keys import KeyTable
 from estream.event.compiled import compiled
+from estream.event.operator_text import key_words
 
 Words = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -85,15 +86,16 @@ class Arrays:
 
 
 @compiled
-def number_codes(codes: Words, known: Words, used: int, out: Words) -> int:
-    """Number codes in the order they are first seen; `known` are the numbers of codes seen before."""
-    for entry in range(len(codes)):
-        code = codes[entry]
-        if known[code] == NONE:
-            known[code] = used
-            used += 1
-        out[entry] = known[code]
-    return used
+def seen_first(indices: npt.NDArray[Any], count: int) -> Words:
+    """The indices in the order they are first seen, each once."""
+    seen, out, found = np.zeros(count, dtype=np.bool_), np.empty(count, dtype=np.int64), 0
+    for entry in range(len(indices)):
+        index = indices[entry]
+        if not seen[index]:
+            seen[index] = True
+            out[found] = index
+            found += 1
+    return out[:found]
 
 
 @compiled
@@ -108,26 +110,6 @@ def first_rows(numbers: Words, before: int, out: Words) -> None:
                 return
 
 
-class TextNumbers:
-    """Numbers for the codes of texts, which are small and dense; a null has a number too."""
-
-    def __init__(self) -> None:
-        self.used = 0
-        self._known: Words = np.full(LEAST_CAPACITY, NONE, dtype=np.int64)
-
-    def numbers(self, prefixes: Words, codes: Words) -> Words:
-        """The numbers of many codes; the prefix only says where there is null."""
-        places = np.where(prefixes == 0, codes + 1, 0) if prefixes.any() else codes + 1
-        need = int(places.max(initial=0)) + 1
-        if need > len(self._known):
-            longer = np.full(2 * need, NONE, dtype=np.int64)
-            longer[: len(self._known)] = self._known
-            self._known = longer
-        out = np.empty(len(codes), dtype=np.int64)
-        self.used = number_codes(places, self._known, self.used, out)
-        return out
-
-
 class KeyNumbers:
     """Exact numbers 0, 1, 2, ... for the values of some columns, in the order they are first seen."""
 
@@ -138,10 +120,7 @@ class KeyNumbers:
 
     def _begin(self) -> None:
         self._texts = tuple(Texts() for _ in self.values.schema)
-        self._tables = tuple(
-            TextNumbers() if place == 0 and pa.types.is_string(kind) else KeyTable()
-            for place, kind in enumerate(self.values.schema.types)
-        )
+        self._tables = tuple(KeyTable() for _ in self.values.schema)
 
     @property
     def count(self) -> int:
@@ -160,13 +139,27 @@ class KeyNumbers:
         return numbers
 
     def _entered(self, rows: pa.Table) -> Words:
+        if len(self._tables) == 1:
+            column = one_chunk(rows.column(self.values.column_names[0]))
+            if pa.types.is_dictionary(column.type) and column.null_count == 0:
+                return self._of_dictionary(column)
         numbers = np.zeros(rows.num_rows, dtype=np.int64)
         for name, texts, table in zip(self.values.column_names, self._texts, self._tables, strict=True):
             column = one_chunk(rows.column(name))
-            words, nulls = words_of(column, texts), nulls_of(column)
+            words, nulls = key_words(column, texts), nulls_of(column)
             if nulls is not None:
                 numbers, words = np.where(nulls, numbers + NULL_PREFIX, numbers), np.where(nulls, 0, words)
             numbers = table.numbers(numbers, words)
+        return numbers
+
+    def _of_dictionary(self, column: pa.DictionaryArray) -> Words:
+        """The numbers of a column that is encoded by a dictionary: those of its values, by way of its indices."""
+        indices = column.indices.to_numpy()
+        places = seen_first(indices, len(column.dictionary))
+        words = key_words(column.dictionary.take(pa.array(places)), self._texts[0])
+        by_place = np.empty(len(column.dictionary), dtype=np.int64)
+        by_place[places] = self._tables[0].numbers(np.zeros(len(places), dtype=np.int64), words)
+        numbers: Words = by_place[indices]
         return numbers
 
     def keep(self, places: Words) -> None:

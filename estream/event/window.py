@@ -18,6 +18,7 @@ from estream.event.operator_aggregates import FOUND, Results, operand_values
 from estream.event.operator_folds import LAYOUTS, Layout, Span, begin_part, sweep_part
 from estream.event.operator_order import Released
 from estream.event.operator_store import Arrays, Kept, KeyNumbers, Words, joined, place_map
+from estream.event.operator_text import decoded
 from estream.event.operator_window import Output, SharedWindow
 from estream.event.rows import arrow_type
 from estream.plan.stream_operator import Extent
@@ -135,7 +136,8 @@ def _raw(window: SharedWindow, kept: Kept, stretch: _Stretch) -> pa.Table:
         *(results.column(each, chosen) for each in window.aggregates.all),
         *(pa.array(each[chosen]) for each in (cells, stretch.partitions, number, start, end)),
     ]
-    return pa.table(columns, names=_raw_schema(window).names)
+    raw = pa.table(columns, names=_raw_schema(window).names)
+    return decoded(raw, _raw_schema(window)) if extent.batch else raw
 
 
 def _ordinals(kept: Kept, partitions: Words) -> Words:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from estream.event.operator_chain import begin_chain, compile_chain, step_chain
 from tests.reference import operators_stream as reference
 from tests.reference.operators_runs import in_order, planned, rows_of, sample, table_of
@@ -23,6 +25,14 @@ def run_chain(queries: dict[str, Any], rows: list[Row], size: int) -> dict[str, 
             found[name] += rows_of(table)
     assert all(state.buffer.counts["late"] == 0 for state in states)
     return found
+
+
+def encoded(table: pa.Table) -> pa.Table:
+    """The batch with its text encoded by dictionaries."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(place, field.name, table.column(place).combine_chunks().dictionary_encode())
+    return table
 
 
 def as_bag(rows: list[Row]) -> list[str]:
@@ -73,3 +83,29 @@ def test_queries_with_the_same_window_run_as_one_operator() -> None:
     }
     chain = compile_chain(tuple(planned(queries).values()))
     assert [[query.name for query in operator.queries] for operator in chain.operators] == [["Mean", "Top"], ["Other"]]
+
+
+def test_batches_may_have_their_text_encoded_by_dictionaries() -> None:
+    window = {"from": "S", "partition_by": "k"}
+    queries = {
+        "Each": {**window, "window": {"rows": 3}, "select": {"ts": "ts", "k": "k", "s": "s", "low": "min(s)"}},
+        "Batch": {
+            **window,
+            "window": {"time": "9 us", "slide": "batch"},
+            "group_by": "s",
+            "select": {"ts": "window.end", "k": "k", "s": "s", "all": "collect(s)"},
+        },
+        "Step": {"from": "S", "modify": {"function": "adiff", "attributes": ["n"], "partition_by": "k"}},
+        "First": {"from": "S", "first_unique": ["k", "s"], "window": {"time": "20 us"}, "where": "s <> 'a'"},
+    }
+    chain = compile_chain(tuple(planned(queries).values()))
+    rows = in_order(chain.operators[0], sample(120, seed=4))
+    plain, mixed = begin_chain(chain), begin_chain(chain)
+    for at in range(0, 120, 20):
+        batch = table_of(chain.operators[0], rows[at : at + 20])
+        watermark = rows[at + 15]["ts"]
+        wanted = step_chain(chain, plain, {"S": batch}, watermark)
+        found = step_chain(chain, mixed, {"S": encoded(batch) if at % 60 else batch}, watermark)
+        assert {name: rows_of(table) for name, table in found.items()} == {
+            name: rows_of(table) for name, table in wanted.items()
+        }

@@ -88,3 +88,33 @@ def test_in_order_of_arrival_rows_are_taken_as_they_come_and_time_never_goes_bac
     found = step(operator, begin(operator), table_of(operator, rows), 0)
     assert found.column("n").to_pylist() == [3, -2]
     assert found.column("ts").cast(pa.int64()).to_pylist() == [5, 9]
+
+
+def test_long_and_short_texts_encoded_or_not_are_the_same_keys() -> None:
+    operator = compiled({"first_unique": "s"})
+    texts = [
+        "",
+        "a",
+        "seven77",
+        "eight888",
+        "seven7",
+        "é",
+        "a text that is long",
+        "eight889",
+        "a\0",
+        "eight888",
+        None,
+        None,
+    ]
+    rows = [{"ts": at, "k": "a", "g": 0, "x": 0.0, "n": at, "s": s} for at, s in enumerate(texts * 3)]
+    table = table_of(operator, rows)
+    place = table.column_names.index("s")
+    encoded = table.set_column(place, "s", table.column("s").combine_chunks().dictionary_encode())
+    for batches in ([table], [encoded], [table.slice(0, 7), encoded.slice(7)], [encoded.slice(3, 4), table.slice(7)]):
+        state, found, wanted = begin(operator), [], dict[str | None, int]()
+        for batch in batches:
+            found += step(operator, state, batch, 100).column("n").to_pylist()
+            state.buffer.watermark = 0
+            for text, number in zip(batch.column("s").to_pylist(), batch.column("n").to_pylist(), strict=True):
+                wanted.setdefault(text, number)
+        assert found == list(wanted.values())
