@@ -140,7 +140,7 @@ def _check_template(findings: Findings, template: Text, scope: Scope, subject: s
 
 
 def _check_callback(findings: Findings, text: Text, subject: str) -> None:
-    folder = findings.ceq.settings.paths.rules.strip("/").replace("/", ".")
+    folder = findings.ceq.settings.paths.rules.removesuffix("/").rpartition("/")[2]
     shape = _CALLBACK.fullmatch(text)
     if shape is None:
         findings.say(text, f"{subject}: {text!r} is no callback; write module:function, as {folder}.traffic:notify")

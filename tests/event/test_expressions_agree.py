@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estream.event.evaluate import evaluate
+from estream.event.scalar import to_source
 from estream.spec.compilable import refusals
-from estream.spec.types import STRING
+from estream.spec.expression import Attribute, Literal, Operation
+from estream.spec.types import BOOLEAN, STRING
 from estream.text import Text
 from tests.reference.expressions import COLUMNS, TABLE, Codes, compiled_results, plain, python_values, same, typed
 
@@ -75,3 +77,12 @@ def test_batch_and_kernel_give_the_same(text: str) -> None:
     if expression.type == STRING:
         expected = [None if value is None else codes[value] for value in expected]
     assert differences(text, expected, [plain(value) for value in compiled_results(expression, codes)]) == []
+
+
+def test_no_text_of_a_user_gets_into_the_source() -> None:
+    hostile = "x); __import__('os').system('true'"
+    column, constant = Attribute(None, hostile, STRING), Literal(hostile, STRING)
+    expression = Operation("=", (column, constant), BOOLEAN)
+    source = to_source(expression, "asked", {column: "p0", constant: "p1"})
+    assert "import" not in source
+    assert source.startswith("def asked(p0, p0_null, p1):")
