@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from estream.content import read_content
 from estream.errors import EStreamError, Problem
@@ -69,6 +69,16 @@ def ask_spark(loaded: Loaded) -> Loaded:
     return replace(loaded, problems=(*loaded.problems, *analyze(loaded.checked, local_session())))
 
 
+def ask_imports(loaded: Loaded, root: Path, environment: Mapping[str, str]) -> Loaded:
+    """The same file, with what is wrong with the callbacks of its rules; their modules are imported."""
+    if loaded.checked is None:
+        return loaded
+    from estream.app_rules import check_imports
+
+    settings = load_settings(settings_files(root), environment)
+    return replace(loaded, problems=(*loaded.problems, *check_imports(loaded.checked, settings, root)))
+
+
 def project_root(path: Path) -> Path:
     """The folder a CEQ file belongs to: where the program was started if the file is below it, else its own."""
     here = Path.cwd()
@@ -122,14 +132,26 @@ def job_of(loaded: Loaded, root: Path, environment: Mapping[str, str], options: 
     return Job(loaded.plan, loaded.checked, settings, checkpoint, root / settings.paths.channels, options.once)
 
 
-def run(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions, out: TextIO) -> Board:
-    """Run a file live and give the figures of the run."""
+def run(
+    loaded: Loaded,
+    root: Path,
+    environment: Mapping[str, str],
+    options: RunOptions,
+    out: TextIO,
+    callbacks: Mapping[str, Sequence[Callable[..., Any]]] | None = None,
+) -> Board:
+    """Run a file live with its rules and give the figures of the run; `callbacks` were registered in code."""
+    from estream.app_rules import rules_at_work
     from estream.stream.run import Way
     from estream.stream.run import run as run_job
 
     job = job_of(loaded, root, environment, options)
     folder = root / job.settings.paths.state / job.plan.name
-    return run_job(job, Way(out, options.is_shown, options.seconds), folder, options.conf)
+    way = Way(out, options.is_shown, options.seconds)
+    if not job.plan.rules and not callbacks:
+        return run_job(job, way, folder, options.conf)
+    with rules_at_work(job.checked, job.plan, job.settings, root, job.channels, callbacks) as agenda:
+        return run_job(job, way, folder, options.conf, (agenda.take,))
 
 
 def changes(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions) -> Changes:

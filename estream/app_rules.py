@@ -31,13 +31,6 @@ _PUBLISHED = {"key": pa.string(), "event": pa.string(), "id": pa.int64(), "start
 """The first columns of a channel that detections are published to."""
 
 
-def open_history(settings: Settings, root: Path) -> Database:
-    """The history of a project, with its tables up to date."""
-    database = Database(settings.history.url, root)
-    database.upgrade()
-    return database
-
-
 def check_imports(checked: Checked, settings: Settings, root: Path) -> list[Problem]:
     """What is wrong with the callbacks of a file: imports, marks, signatures. Their modules are imported."""
     return check_callbacks(checked, Services(root, root / settings.paths.rules))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TextIO
 import typer
 
 from estream import __version__
+from estream.cli_history import add_commands
 from estream.errors import EStreamError, Problem
 from estream.report import printable, render, summary, to_json
 
@@ -76,6 +77,7 @@ def check(
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if there are warnings.")] = False,
     spark: Annotated[bool, typer.Option("--spark", help="Start Spark and ask it about the SQL queries too.")] = False,
+    imports: Annotated[bool, typer.Option("--imports", help="Import the callbacks of rules and look at them.")] = False,
 ) -> None:
     """Say everything that is wrong with CEQ files, each problem at its place.
 
@@ -85,7 +87,7 @@ def check(
 
         estream check ceq_specs/car_adn.yaml
     """
-    loaded = [_load(file, spark) for file in files]
+    loaded = [_load(file, spark, imports) for file in files]
     problems = [problem for each in loaded for problem in each.problems]
     if format == "json":
         typer.echo(to_json(problems))
@@ -324,11 +326,15 @@ def _run_options(
     return RunOptions(once, seconds, is_shown, master, {key: value for key, _, value in pairs}, checkpoint)
 
 
-def _load(file: Path, spark: bool = False) -> Loaded:
+add_commands(cli)
+
+
+def _load(file: Path, spark: bool = False, imports: bool = False) -> Loaded:
     from estream import app
 
     app.require_readable(file)
     loaded = app.load(file, os.environ)
+    loaded = app.ask_imports(loaded, app.project_root(file), os.environ) if imports else loaded
     return app.ask_spark(loaded) if spark else loaded
 
 

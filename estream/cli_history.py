@@ -21,11 +21,7 @@ Given = TypeVar("Given")
 WIDE = 10_000
 """Columns of a table that goes to no terminal: nothing is cut."""
 
-history = typer.Typer(
-    help="What rules did: every firing with its detection, state and attempts.",
-    rich_markup_mode=None,
-    invoke_without_command=True,
-)
+history = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 
 @history.callback()
@@ -40,7 +36,7 @@ def listed(
     limit: Annotated[int, typer.Option(min=1, help="At most so many, the latest first.")] = 50,
     format: Annotated[Literal["table", "json", "csv"], typer.Option(help="For people or for programs.")] = "table",
 ) -> None:
-    """List firings, the latest first.
+    """What rules did: every firing with its detection, state and attempts, the latest first.
 
     TIME is as 2026-12-24T16:00:00Z, or how long ago, as '2 hours'.
 
@@ -118,13 +114,16 @@ def add_commands(cli: typer.Typer) -> None:
 
 def _asked(ask: Callable[[Database], Given]) -> Given:
     """What the project's history answers."""
-    from estream.app_rules import open_history
+    from estream.history.database import Database
     from estream.rule.store import StoreAway, StoreStopped
     from estream.settings import load_settings, settings_files
 
     try:
-        database = open_history(load_settings(settings_files(Path()), os.environ), Path())
+        database = Database(load_settings(settings_files(Path()), os.environ).history.url)
+        if not database.exists:
+            raise EStreamError(f"there is no history at {database.shown} yet; `estream run` makes it")
         try:
+            database.upgrade()
             return ask(database)
         finally:
             database.close()

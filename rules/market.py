@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 
+from estream import Detection, action
+
 log = logging.getLogger(__name__)
 
 
-def open_case(detection: object) -> None:
+@action
+def open_case(detection: Detection) -> None:
     """Put the trades before a compliance officer."""
     log.warning("case: %s", detection)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 
+from estream import Detection, action
+
 log = logging.getLogger(__name__)
 
 
-def open_ticket(detection: object) -> None:
+@action
+def open_ticket(detection: Detection) -> None:
     """Open a ticket in the operations centre for the fault."""
     log.warning("ticket: %s", detection)
 
 
-def poll(detection: object) -> None:
+@action
+def poll(detection: Detection) -> None:
     """Ask a silent device for a sign of life."""
     log.info("poll: %s", detection)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 
+from estream import Detection, action
+
 log = logging.getLogger(__name__)
 
 
-def notify_police(detection: object) -> None:
+@action
+def notify_police(detection: Detection) -> None:
     """Tell the police of the expressway where the accident is."""
     log.warning("police: accident: %s", detection)
 
 
-def report_accidents(detection: object) -> None:
+@action
+def report_accidents(detection: Detection) -> None:
     """Begin the report of the working day."""
     log.info("report of the last day, asked for by %s", detection)

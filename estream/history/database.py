@@ -35,6 +35,11 @@ class Database:
         return self.url.get_backend_name() == "sqlite"
 
     @property
+    def exists(self) -> bool:
+        """Whether there is one: a file of SQLite is made by whoever writes first."""
+        return not self.is_sqlite or Path(str(self.url.database)).is_file()
+
+    @property
     def shown(self) -> str:
         """The URL without its password."""
         return self.url.render_as_string(hide_password=True)
@@ -52,8 +57,18 @@ class Database:
         """Make the tables, or bring those of an earlier version up to date."""
         from estream.history.migrate import upgrade
 
+        if self.is_sqlite:
+            self._make_folder()
         with self.begin() as connection:
             upgrade(connection)
+
+    def _make_folder(self) -> None:
+        folder = Path(str(self.url.database)).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = (error.strerror or "it cannot be made").lower()
+            raise EStreamError(f"history.url: the folder {folder}: {reason}") from None
 
     def close(self) -> None:
         """Close every connection."""
@@ -100,12 +115,6 @@ def _url(text: str, root: Path) -> URL:
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
         return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 5})
-    file = Path(str(url.database))
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or "it cannot be made").lower()
-        raise EStreamError(f"history.url: the folder {file.parent}: {reason}") from None
     engine = create_engine(url, connect_args={"timeout": BUSY})
 
     @event.listens_for(engine, "connect")

@@ -15,7 +15,7 @@ from estream.plan.model import Plan
 from estream.stream.detected import joined, to_lines
 from estream.stream.pack import to_table
 
-Take = Callable[[int, pa.Table], None]
+Take = Callable[[int, pa.Table], object]
 """What takes the detections of a micro-batch by its number; a number may come again, with the same detections."""
 
 

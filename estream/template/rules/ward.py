@@ -2,9 +2,12 @@
 
 import logging
 
+from estream import Detection, action
+
 log = logging.getLogger(__name__)
 
 
-def call_nurse(detection: object) -> None:
+@action
+def call_nurse(detection: Detection) -> None:
     """Call a nurse to the patient."""
     log.warning("call a nurse: %s", detection)
