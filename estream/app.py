@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from estream.content import read_content
 from estream.errors import EStreamError, Problem
@@ -118,6 +118,17 @@ class RunOptions:
     checkpoint: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What the command line says of a replay."""
+
+    inputs: Mapping[str, Path]
+    output: Path
+    host: Literal["spark", "process"] = "spark"
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
 def job_of(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions) -> Job:
     """What a run of a right file is, and where it keeps what it needs."""
     from estream.stream.runner import Job
@@ -176,3 +187,37 @@ def told(changes: Changes) -> Iterator[str]:
     yield from (f"cannot go on: {reason}" for reason in changes.refused)
     if changes.refused:
         yield "Undo the change, or start anew with another --checkpoint."
+
+
+def replay(loaded: Loaded, root: Path, environment: Mapping[str, str], options: ReplayOptions) -> int:
+    """Detect over bounded input and write all detections; gives how many there are."""
+    from estream.stream.detected import joined
+    from estream.stream.output import require_output, write_detections
+
+    job = job_of(loaded, root, environment, RunOptions(master=options.master, conf=options.conf))
+    require_output(options.output)
+    _require_inputs(job, options.inputs)
+    if options.host == "process":
+        from estream.stream.in_process import detect_in_process
+
+        tables = list(detect_in_process(job.plan, job.checked, options.inputs))
+    else:
+        from estream.stream.replay_job import replay_tables
+
+        tables = replay_tables(job, options.inputs, options.conf, root / job.settings.paths.state / job.plan.name)
+    detections = joined(tables)
+    write_detections(options.output, job.plan, detections)
+    return int(detections.num_rows)
+
+
+def _require_inputs(job: Job, inputs: Mapping[str, Path]) -> None:
+    """Every stream needs an input, and every input a stream."""
+    names = [stream.name for stream in job.plan.streams]
+    for name in names:
+        if name not in inputs:
+            raise EStreamError(f"stream '{name}' has no input; give one: --input {name}=PATH")
+    for name, path in inputs.items():
+        if name not in names:
+            raise EStreamError(f"--input {name}: there is no such stream; there are {', '.join(names)}")
+        if not path.exists():
+            raise EStreamError(f"--input {name}: {path}: there is no such file")

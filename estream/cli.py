@@ -295,6 +295,43 @@ def plan(
     raise typer.Exit(WRONG if changes.refused else 0)
 
 
+@cli.command()
+def replay(
+    file: CeqFile,
+    input: Annotated[
+        list[str], typer.Option("--input", metavar="STREAM=PATH", help="A file or folder for each stream.")
+    ],
+    output: Annotated[Path, typer.Option(metavar="PATH", help="Where detections go: .jsonl or .parquet.")],
+    host: Annotated[
+        Literal["spark", "process"], typer.Option(help="Spark, or without it where no query needs SQL.")
+    ] = "spark",
+    master: MasterOption = None,
+    conf: ConfOption = None,
+) -> None:
+    """Detect over rows that are there already: the same plan as a batch job, with the same detections.
+
+    Example:
+
+        estream replay ceq_specs/car_adn.yaml --input CarLocStr=cars.parquet --output accidents.jsonl
+    """
+    from estream import app
+
+    inputs = {}
+    for pair in input:
+        name, equals, path = pair.partition("=")
+        if not (name and equals and path):
+            raise EStreamError(f"--input takes STREAM=PATH, not '{pair}'")
+        inputs[name] = Path(path)
+    options = _run_options(False, None, False, master, conf, None)
+    found = app.replay(
+        _right(file),
+        app.project_root(file),
+        os.environ,
+        app.ReplayOptions(inputs, output, host, options.master, options.conf),
+    )
+    typer.echo(f"{output}: {found:,} detections", err=True)
+
+
 def _right(file: Path) -> Loaded:
     """A file that can be run; else its problems are told and the program ends."""
     loaded = _load(file)

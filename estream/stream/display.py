@@ -46,7 +46,8 @@ class Board:
         """Take the figures of a micro-batch."""
         self.batches += 1
         for source, facts in outcome.told:
-            self.rows[source] += facts["rows"] if source else 0
+            if source:
+                self.rows[source] += facts["rows"]
             self.raised.update(facts["raised"])
         if outcome.progress is not None:
             self.greatest = outcome.progress["greatest"]

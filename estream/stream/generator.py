@@ -20,7 +20,7 @@ from estream.plan.model import Leaf
 from estream.stream.emission import RECORD, REFUSED, TIME, Emission
 from estream.stream.layout import ROWS, Route
 from estream.stream.occurrence import occurrences
-from estream.stream.pack import Packed, to_batch, to_bytes
+from estream.stream.pack import FIRST, Packed, to_batch, to_bytes
 from estream.stream.shard import shards_of, spark_keys, spread
 
 MOST_ROWS = 1 << 20
@@ -35,6 +35,8 @@ class Generator:
     emissions: tuple[Emission, ...]
     routes: tuple[Route, ...]
     shards: int
+    piece: int | None = None
+    """Of a bounded input: rows are packed by time, so many together, so that a host needs only few at a time."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Packed rows of one partition's Arrow batches: what `mapInArrow` asks for."""
@@ -102,8 +104,9 @@ class _Work:
         """The rows gathered so far; they are given away."""
         keys = spark_keys(self.generator.shards)
         made = [
-            Packed(keys[shard], "rows", label, to_bytes(pa.concat_tables(tables).combine_chunks()))
+            Packed(keys[shard], "rows", label, to_bytes(part), _least(part))
             for (shard, label), tables in self.gathered.items()
+            for part in pieces(pa.concat_tables(tables).combine_chunks(), self.generator.piece)
         ]
         self.gathered, self.rows = {}, 0
         return made
@@ -117,6 +120,20 @@ class _Work:
         if self.dead:
             made.append(Packed(keys[0], "dead", source or "", to_bytes(pa.concat_tables(self.dead))))
         return made
+
+
+def _least(table: pa.Table) -> int:
+    least = pc.min(table.column("time")).as_py()
+    return FIRST if least is None else int(least)
+
+
+def pieces(table: pa.Table, size: int | None) -> Iterator[pa.Table]:
+    """The rows as they are, or by time in pieces of this size."""
+    if size is None:
+        yield table
+        return
+    table = table.sort_by("time")
+    yield from (table.slice(first, size) for first in range(0, table.num_rows, size))
 
 
 def split(

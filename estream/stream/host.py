@@ -17,7 +17,7 @@ from estream.event.graph import Graph
 from estream.event.rows import batch_schema
 from estream.stream.host_state import Held, Slot, fetch, forget, keep
 from estream.stream.layout import RELAY, Route
-from estream.stream.pack import Packed, from_frame, to_bytes, to_frame, to_table
+from estream.stream.pack import Packed, from_columns, to_bytes, to_frame, to_table
 from estream.stream.relay import relay
 from estream.stream.shard import spark_keys
 from estream.stream.watermark import Mark, Progress, Timing, advance
@@ -110,7 +110,7 @@ class Host(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """One micro-batch of one shard."""
         hosted = self.hosted
-        inbox = Inbox.of((row for frame in rows for row in from_frame(frame)), hosted.stage)
+        inbox = Inbox.of((row for frame in rows for row in from_columns(frame)), hosted.stage)
         shard = int(key[0])
         if hosted.stage and not hosted.routes:
             yield to_frame(inbox.passing)
@@ -168,10 +168,15 @@ def _joined(tables: list[pa.Table], graph: Graph) -> pa.Table:
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 
+def own_detections(detections: pa.Table) -> pa.Table:
+    """Without those that are only there to be relayed."""
+    if not detections.num_rows:
+        return detections
+    return detections.filter(pc.invert(pc.starts_with(detections.column("event").cast(pa.string()), RELAY)))
+
+
 def _packed(found: Step, label: str, shard: int) -> Iterator[Packed]:
-    own = found.detections
-    if own.num_rows:
-        own = own.filter(pc.invert(pc.starts_with(own.column("event").cast(pa.string()), RELAY)))
+    own = own_detections(found.detections)
     if own.num_rows:
         yield Packed(shard, "detections", label, to_bytes(own))
     if found.late.num_rows:

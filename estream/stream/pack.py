@@ -19,12 +19,20 @@ Kind: TypeAlias = Literal[
 - reached: the watermark of the first stage;
 - detections, late, dead, status: what leaves the query."""
 
-SCHEMA = "shard int, kind string, name string, payload binary"
+SCHEMA = "shard int, kind string, name string, least bigint, payload binary"
 """Of a packed row; `shard` is Spark's key of the shard."""
 
 ARROW_SCHEMA = pa.schema(
-    [("shard", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("payload", pa.binary())]
+    [
+        ("shard", pa.int32()),
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("least", pa.int64()),
+        ("payload", pa.binary()),
+    ]
 )
+FIRST = -(1 << 63)
+"""The `least` of what a host must know before all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,8 @@ class Packed:
     kind: Kind
     name: str
     payload: bytes
+    least: int = FIRST
+    """Of rows and what is relayed: the least time in it."""
 
 
 def to_bytes(table: pa.Table) -> bytes:
@@ -58,6 +68,7 @@ def to_batch(rows: Iterable[Packed]) -> pa.RecordBatch:
         [row.shard for row in chosen],
         [row.kind for row in chosen],
         [row.name for row in chosen],
+        [row.least for row in chosen],
         [row.payload for row in chosen],
     ]
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, ARROW_SCHEMA, strict=True)], ARROW_SCHEMA)
@@ -74,12 +85,14 @@ def to_frame(rows: Iterable[Packed]) -> Any:
             # Without a type, columns of no rows would be numbers.
             "kind": pd.Series([row.kind for row in chosen], dtype="object"),
             "name": pd.Series([row.name for row in chosen], dtype="object"),
+            "least": pd.Series([row.least for row in chosen], dtype="int64"),
             "payload": pd.Series([row.payload for row in chosen], dtype="object"),
         }
     )
 
 
-def from_frame(frame: Any) -> Iterator[Packed]:
-    """The packed rows of a frame."""
-    for shard, kind, name, payload in zip(frame["shard"], frame["kind"], frame["name"], frame["payload"], strict=True):
-        yield Packed(int(shard), kind, name, bytes(payload))
+def from_columns(columns: Any) -> Iterator[Packed]:
+    """The packed rows of a frame, or of anything that has its columns by name."""
+    names = ("shard", "kind", "name", "payload", "least")
+    for shard, kind, name, payload, least in zip(*(columns[column] for column in names), strict=True):
+        yield Packed(int(shard), kind, name, bytes(payload), int(least))

@@ -32,7 +32,8 @@ def relay(detections: pa.Table, route: Route, graph: Graph, shards: int) -> Iter
         numbers = _shards(chosen, travels_by, graph, shards, route.home(shards))
         for shard in np.unique(numbers).tolist():
             part = chosen.filter(pa.array(numbers == shard))
-            yield Packed(keys[shard], "relayed", f"{route.label} {signature}", to_bytes(part))
+            least = pc.min(part.column("end")).as_py()
+            yield Packed(keys[shard], "relayed", f"{route.label} {signature}", to_bytes(part), least)
 
 
 def _shards(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -32,6 +33,9 @@ from estream.stream.sql_branch import Reader
 from estream.stream.watermark import Progress, beats
 
 log = logging.getLogger(__name__)
+
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark raises for a user's mistake, or its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class Runner:
             writer = writer.trigger(availableNow=True) if job.once else writer.trigger(processingTime=interval)
             write_manifest(job.checkpoint, manifest_of(job.plan, job.checked, shards))
             return writer.start()
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             self._open.close()
             raise _told(error, job, session) from error
 
@@ -118,7 +122,7 @@ class Runner:
         """Wait until it ends, at most so long; true if it has. Raises what ended it, in EStream's words."""
         try:
             ended = self._query.awaitTermination(seconds)  # type: ignore[arg-type]
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             self._open.close()
             raise _told(error, self.job, None) from error
         return seconds is None or bool(ended)
@@ -130,7 +134,7 @@ class Runner:
         self._open.close()
 
 
-def _told(error: PySparkException, job: Job, session: SparkSession | None) -> EStreamError:
+def _told(error: Exception, job: Job, session: SparkSession | None) -> EStreamError:
     """An error of Spark at the place of the query it is about, if there is one, else in one sentence."""
     log.debug("Spark failed", exc_info=error)
     problems = analyze(job.checked, session) if session is not None else []

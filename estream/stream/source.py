@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from estream.spec import model
 from estream.spec.checked import CheckedQuery
+from estream.stream.input import input_format
 from estream.stream.source_formats import spark_source
 
 CORRUPT = "_corrupt_record"
@@ -48,8 +49,7 @@ def open_table(session: SparkSession, table: model.Table, files: Files) -> DataF
 
 def open_input(session: SparkSession, query: CheckedQuery, path: Path) -> DataFrame:
     """The rows of a bounded input that stands in for a stream; the file's name tells its format."""
-    files = path if path.is_file() else next((each for each in sorted(path.rglob("*.*")) if each.is_file()), path)
-    kind = {".jsonl": "json", ".ndjson": "json"}.get(files.suffix, files.suffix.lstrip(".") or "parquet")
+    kind = input_format(path)
     reader = session.read.format(kind).schema(_schema(query, kind)).options(**_corrupt(kind))
     if kind == "csv":
         reader = reader.option("header", "true")

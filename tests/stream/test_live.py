@@ -1,0 +1,54 @@
+"""A live run on Spark gives what a replay gives, however its rows come, and each detection once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from estream.stream.detected import to_lines
+from tests.stream.project import calls, faults, loaded, replayed, run_once, write_ceq, write_rows
+
+CALLS, FAULTS = calls(150), faults(range(3, 110, 9))
+
+
+def project(folder: Path, size: int, order: list[int] | None = None, shards: int = 2) -> Path:
+    """The rows in files of this size, in this order."""
+    rows = CALLS if order is None else [CALLS[place] for place in order]
+    write_rows(folder / "calls", rows, size)
+    write_rows(folder / "faults", FAULTS, max(size // 9, 1))
+    return write_ceq(folder, shards)
+
+
+def before(path: Path, detections: pa.Table, watermark: int) -> list[dict[str, Any]]:
+    """The detections of a replay that a live run must have found when it has come so far."""
+    plan = loaded(path).plan
+    assert plan is not None
+    ended = detections.filter(pa.array([end < watermark for end in detections.column("end").to_pylist()]))
+    return [json.loads(line) for line in sorted(to_lines(plan, ended))]
+
+
+def test_a_run_in_many_batches_gives_what_a_replay_gives(spark: SparkSession, tmp_path: Path) -> None:
+    path = project(tmp_path, 30)
+    board, found = run_once(spark, path)
+    whole = replayed(spark, path)
+    assert board.batches > 5
+    assert board.rows == {"Calls": len(CALLS), "Faults": len(FAULTS)}
+    assert {one["event"] for one in found} == {"Returned", "Trouble", "Crowd"}
+    assert found == before(path, whole, board.watermark)
+    assert whole.num_rows > len(found) > whole.num_rows / 2
+
+
+@pytest.mark.parametrize("shards", [1, 8])
+def test_shards_and_arrival_within_the_watermark_change_nothing(
+    spark: SparkSession, tmp_path: Path, shards: int
+) -> None:
+    swapped = [place ^ 3 if place < 148 else place for place in range(150)]
+    path = project(tmp_path, 50, swapped, shards)
+    board, found = run_once(spark, path)
+    assert board.late == 0
+    assert found == before(path, replayed(spark, path, shards), board.watermark)
