@@ -162,9 +162,16 @@ def _inner(annotation: Any, step: int | str) -> Any:
 
 
 def _told_once(spots: list[tuple[Any, _Spot]]) -> Iterator[Problem]:
-    """One problem for each point; none for a list that is too short because its items are wrong."""
+    """One problem for each point; none for a list that is too short because its items are wrong.
+
+    Nor is a key missing that was only mistyped.
+    """
     told: set[tuple[str, str | None]] = set()
+    unknown = [spot for error, spot in spots if error["type"] == "extra_forbidden" and spot.key is not None]
+    meant = {nearest(str(spot.key), spot.siblings) for spot in unknown}
     for error, spot in spots:
+        if error["type"] == "missing" and spot.missing in meant:
+            continue
         about = (spot.path, spot.missing if error["type"] in ("missing", "extra_forbidden") else None)
         inside = any(other.path.startswith(spot.path + "[") for _, other in spots)
         if about not in told and not (error["type"] == "too_short" and inside):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from estream.event import words
 from estream.event.columns import nulls_of, one_chunk, words_of
 from estream.event.columns_order import sorted_places
-from estream.event.detections import gather, last_rows, ranks_of
+from estream.event.detections import found_at, gather, last_rows, ranks_of
 from estream.event.graph import Graph
 from estream.event.kernel import UNBORN, run
 from estream.event.order import Released, release
@@ -105,6 +105,9 @@ def _run(
     memory.point(words.TEMPORAL, fed)
     memory.header[words.TEMPORAL_COUNT] = len(fed)
     partitions.expose(memory)
+    # About one detection of two rows for each occurrence that comes in.
+    for array, words_each in ((words.POOL, words.POOL_WORDS), (words.PARTS, 2), (FOUND, words.FOUND_WORDS)):
+        memory.foresee(array, words_each * len(given.times))
     run(
         memory.address,
         given.times.ctypes.data,
@@ -126,13 +129,13 @@ def _rows_in(graph: Graph, state: State, partitions: Partitions, released: Relea
             by_event[graph.event_code(node.source or "")] = node.number
     leaves = by_event[released.event]
     rows = np.arange(first, first + len(leaves))
+    times, ids, attributes = released.time, released.id, released.attributes
     inside = leaves >= 0
-    attributes = released.attributes
     if not inside.all():
-        leaves, rows = leaves[inside], rows[inside]
+        leaves, rows, times, ids = leaves[inside], rows[inside], times[inside], ids[inside]
         attributes = attributes.filter(pa.array(inside)) if group.is_keyed else attributes
     keys = _keys(graph, state, partitions, leaves, attributes)
-    return _input(state, keys, leaves, rows, state.rows.time[rows], state.rows.id[rows])
+    return _input(state, keys, leaves, rows, times, ids)
 
 
 def _input(state: State, keys: Words, leaves: Words, occurrences: Words, times: Words, ranks: Words) -> Input:
@@ -183,8 +186,7 @@ def _key_column(
 
 def _relayed(graph: Graph, state: State, partitions: Partitions, node: Node) -> Input:
     """What a group below has found in this step, partitioned by the last constituent."""
-    found = state.memory.used(FOUND)
-    occurrences = np.ascontiguousarray(found[1::2][found[0::2] == node.operands[0]])
+    occurrences = found_at(state.memory.used(FOUND), node.operands[0])
     last, ends = last_rows(state.memory.address, occurrences, len(graph.leaves))
     keys = np.zeros(len(occurrences), dtype=np.int64)
     if partitions.group.is_keyed:

@@ -16,6 +16,8 @@ from estream.event.rows import Rows
 from estream.event.words import OUT, POOL, SPANS
 from estream.plan.model import Node, Subscription
 
+Codes = npt.NDArray[np.int32]
+
 
 @compiled
 def count_rows(m: int, found: Words, offsets: Words) -> None:
@@ -26,8 +28,10 @@ def count_rows(m: int, found: Words, offsets: Words) -> None:
 
 
 @compiled
-def spread(m: int, found: Words, offsets: Words, name: int, event_names: Words, out: Words, rows: Words) -> None:
-    """Fill start, end and id of each found occurrence, and the row numbers of its constituents."""
+def spread(
+    m: int, found: Words, offsets: Words, name: int, event_names: Words, out: Words, members: Words, codes: Codes
+) -> None:
+    """Fill start, end and id of each found occurrence, and row number, id, time and event of its constituents."""
     times, ids, events = peek(m, words.ROW_TIME), peek(m, words.ROW_ID), peek(m, words.ROW_EVENT)
     for number in range(len(found)):
         occurrence = found[number]
@@ -36,26 +40,37 @@ def spread(m: int, found: Words, offsets: Words, name: int, event_names: Words, 
         hashed = mix(name, end)
         for position in range(offsets[number + 1] - offsets[number]):
             row = row_of(m, occurrence, position)
-            rows[offsets[number] + position] = row
-            hashed = mix(mix(mix(hashed, event_names[peek(events, row)]), peek(ids, row)), peek(times, row))
+            event, id_, time = peek(events, row), peek(ids, row), peek(times, row)
+            place = offsets[number] + position
+            members[0, place], members[1, place], members[2, place], codes[place] = row, id_, time, event
+            hashed = mix(hashed, mix(mix(event_names[event], id_), time))
         out[2, number] = hashed
+
+
+@compiled
+def found_at(found: Words, node: int) -> Words:
+    """The occurrences of one node among what the kernel found."""
+    occurrences = np.empty(len(found) // 2, dtype=np.int64)
+    count = 0
+    for place in range(0, len(found), 2):
+        occurrences[count] = found[place + 1]
+        count += found[place] == node
+    return occurrences[:count]
 
 
 def gather(graph: Graph, memory: Memory, rows: Rows, found: Words) -> pa.Table:
     """The detections among what the kernel found, as a table of `detection_schema`."""
-    nodes, occurrences = found[0::2], found[1::2]
-    tables = [_table(graph, memory, rows, one, occurrences[nodes == one.node]) for one in graph.subscriptions]
+    tables = [_table(graph, memory, rows, one, found_at(found, one.node)) for one in graph.subscriptions]
     return pa.concat_tables(tables) if tables else pa.table({})
 
 
 def _table(graph: Graph, memory: Memory, rows: Rows, subscription: Subscription, found: Words) -> pa.Table:
-    found = np.ascontiguousarray(found)
     offsets = np.empty(len(found) + 1, dtype=np.int64)
     count_rows(memory.address, found, offsets)
     out = np.empty((3, len(found)), dtype=np.int64)
-    members = np.empty(int(offsets[-1]), dtype=np.int64)
+    members, codes = np.empty((3, int(offsets[-1])), dtype=np.int64), np.empty(int(offsets[-1]), dtype=np.int32)
     event_names = np.array([text_hash(name) for name in graph.events] or [0], dtype=np.int64)
-    spread(memory.address, found, offsets, text_hash(subscription.event), event_names, out, members)
+    spread(memory.address, found, offsets, text_hash(subscription.event), event_names, out, members, codes)
     start, end, ids = (pa.array(column) for column in out)
     return pa.table(
         {
@@ -63,7 +78,7 @@ def _table(graph: Graph, memory: Memory, rows: Rows, subscription: Subscription,
             "start": start,
             "end": end,
             "id": ids,
-            "constituents": pa.LargeListArray.from_arrays(pa.array(offsets), _members(graph, rows, members)),
+            "constituents": pa.LargeListArray.from_arrays(pa.array(offsets), _members(graph, rows, members, codes)),
             **_ticks(graph.nodes[subscription.node], memory, found, out[1]),
             "context": pa.repeat(pa.scalar(subscription.context, pa.string()), len(found)),
         }
@@ -74,15 +89,11 @@ def _constant(name: str, count: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), pa.array([name], pa.string()))
 
 
-def _members(graph: Graph, rows: Rows, members: Words) -> pa.StructArray:
+def _members(graph: Graph, rows: Rows, members: Words, codes: Codes) -> pa.StructArray:
     """The constituents one after the other: event, id, time and attributes."""
-    numbers = pa.array(members)
+    numbers, ids, times = (pa.array(column) for column in members)
     names = pa.array(list(graph.events), pa.string())
-    columns = {
-        "event": pa.DictionaryArray.from_arrays(pa.array(rows.event[members].astype(np.int32)), names),
-        "id": pa.array(rows.id[members]),
-        "time": pa.array(rows.time[members]),
-    }
+    columns = {"event": pa.DictionaryArray.from_arrays(pa.array(codes), names), "id": ids, "time": times}
     taken = rows.table.take(numbers).combine_chunks()
     for position, name in enumerate(rows.attributes.names):
         column = taken.column(position)

@@ -181,6 +181,9 @@ def _node_table(
         row[words.FIRST_PARENT], row[words.PARENT_COUNT] = parent, len(parents[node.number])
         row[words.FIRST_CONJUNCT], row[words.CONJUNCT_COUNT] = conjunct, len(node.conjuncts)
         row[words.DISTINCT] = _is_distinct(nodes, node)
+        row[words.PLAIN] = (
+            node.operator == ";" and not node.conjuncts and all(nodes[one].operator == "leaf" for one in node.operands)
+        )
         row[words.DIRECT] = (
             node.operator == "leaf"
             and node.number not in listened

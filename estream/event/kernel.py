@@ -18,6 +18,7 @@ from estream.event.kernel_occurrence import (
     sort,
     unite,
 )
+from estream.event.kernel_rows import sequence_row
 from estream.event.memory import peek, poke, push, reserve
 from estream.event.words import (
     ACTIVE,
@@ -34,6 +35,7 @@ from estream.event.words import (
     OUT,
     PARENT_COUNT,
     PARENTS,
+    PLAIN,
     RECORDED,
     ROW_TIME,
     SLOTS,
@@ -140,25 +142,34 @@ def feed(m: int, leaf: int, occurrence: int) -> None:
 
 
 @compiled
-def pass_on(m: int, leaf: int, occurrence: int, key: int, now: int) -> None:
+def pass_on(m: int, leaf: int, row: int, key: int, now: int) -> None:
     """An epoch of one row whose leaf is DIRECT: what `feed` and `epoch` do, without the detours."""
     poke(peek(m, TOUCHED), key >> BUCKET_BITS, 1)
-    buffers = peek(m, BUFFERS)
-    poke(buffers, 2 * leaf, 0)
-    poke(buffers, 2 * leaf + 1, 1)
-    poke(peek(m, OUT), 0, occurrence)
     parents = field(m, leaf, FIRST_PARENT)
     for parent in range(parents, parents + field(m, leaf, PARENT_COUNT)):
         node = peek(peek(m, PARENTS), parent)
-        poke(m, OUT + USED, 1)
-        visit(m, node, key, now)
-        count = peek(m, OUT + USED) - 1
-        if count > 0:
-            if count > 1:
-                sort(m, OUT, 1, count, True)
-            note(m, node, 1, count)
+        if field(m, node, PLAIN):
+            sequence_row(m, node, leaf, key, row, now)
+        else:
+            visit_alone(m, node, leaf, key, row, now)
+
+
+@compiled
+def visit_alone(m: int, node: int, leaf: int, key: int, row: int, now: int) -> None:
+    """Visit a node that nothing stands above, with one row in one of its leaves."""
+    buffers = peek(m, BUFFERS)
+    poke(buffers, 2 * leaf, 0)
+    poke(buffers, 2 * leaf + 1, 1)
+    poke(peek(m, OUT), 0, row)
+    poke(m, OUT + USED, 1)
+    visit(m, node, key, now)
+    count = peek(m, OUT + USED) - 1
+    if count > 0:
+        if count > 1:
+            sort(m, OUT, 1, count, True)
+        note(m, node, 1, count)
     poke(m, OUT + USED, 0)
-    poke(peek(m, BUFFERS), 2 * leaf + 1, 0)
+    poke(buffers, 2 * leaf + 1, 0)
 
 
 @compiled

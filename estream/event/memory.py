@@ -143,6 +143,11 @@ class Memory:
         self._arrays[array][: len(values)] = values
         self.header[array + USED] = len(values)
 
+    def foresee(self, array: int, more: int) -> None:
+        """Make room for `more` words now, in one go; pages that are not used cost nothing."""
+        if self.header[array + USED] + more > self.header[array + CAPACITY]:
+            self._grown(array, more, 0)
+
     def clear(self, array: int) -> None:
         """Forget the content of a growable array and keep its room."""
         self.header[array + USED] = 0

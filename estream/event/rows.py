@@ -113,7 +113,7 @@ class Rows:
         old = self.__dict__.copy()
         self._capacity = capacity
         self._time, self._id, self._event, self._serial = (np.empty(capacity, dtype=np.int64) for _ in range(4))
-        width = max(len(self.masked), 1)
+        width = len(self.masked)
         self._integers = np.empty((width, capacity), dtype=np.int64)
         self._floats = np.empty((width, capacity), dtype=np.float64)
         self._nulls = np.empty((width, capacity), dtype=np.int64)

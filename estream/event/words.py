@@ -57,7 +57,7 @@ POOL_START, POOL_END, POOL_FIRST, POOL_COUNT, POOL_MARK = range(POOL_WORDS)
 
 FOUND_WORDS = 2
 
-NODE_WORDS = 16
+NODE_WORDS = 17
 (
     OPERATOR,
     CONTEXT,
@@ -75,9 +75,10 @@ NODE_WORDS = 16
     CONJUNCT_COUNT,
     DISTINCT,
     DIRECT,
+    PLAIN,
 ) = range(NODE_WORDS)
 """DISTINCT: no two occurrences of an epoch have the same constituents. DIRECT, of a leaf: nobody listens to it, and its
-parents have no parents."""
+parents have no parents. PLAIN: a `;` of two leaves without conjuncts."""
 
 CONJUNCT_WORDS = 4
 CONJUNCT_KIND, CONJUNCT_OPERAND, CONJUNCT_FUNCTION, CONJUNCT_FRAME = range(CONJUNCT_WORDS)
