@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from estream.event.batch import fitted
 from estream.event.columns import one_chunk
 from estream.event.columns_order import ASCENDING, order_of, repeated, sorted_places
 from estream.event.identity import row_ids
@@ -53,7 +53,7 @@ class Released:
 def release(graph: Ordered, state: Waits, batch: pa.Table, watermark: int) -> Released:
     """Take the batch in, move the watermark, and give what may be processed now."""
     since = state.watermark
-    rows = _with_time(state, batch)
+    rows = fitted(batch, state.rows.schema, state.counts)
     late = rows.slice(0, 0)
     if graph.arrival:
         ready = rows
@@ -77,15 +77,6 @@ def release(graph: Ordered, state: Waits, batch: pa.Table, watermark: int) -> Re
 
 def _words(rows: pa.Table, name: str) -> Words:
     return np.asarray(one_chunk(rows.column(name)).to_numpy(), dtype=np.int64)
-
-
-def _with_time(state: Waits, batch: pa.Table) -> pa.Table:
-    """The batch without the rows that have no time, which are counted."""
-    missing = batch.column("time").null_count
-    if missing == 0:
-        return batch
-    state.counts["null_time"] += missing
-    return batch.filter(pc.is_valid(batch.column("time")))
 
 
 def _split(rows: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[pa.Table, pa.Table]:

@@ -55,6 +55,13 @@ _VALUES = {
     "unix_millis": "{0} // 1000",
     "unix_micros": "{0}",
 }
+# The compiler takes it that signed numbers do not overflow, and makes `x + 1 < x` false; unsigned ones may.
+_WRAPPED = {
+    "+": "np.int64(np.uint64({0}) + np.uint64({1}))",
+    "-": "np.int64(np.uint64({0}) - np.uint64({1}))",
+    "*": "np.int64(np.uint64({0}) * np.uint64({1}))",
+    "neg": "np.int64(np.uint64(0) - np.uint64({0}))",
+}
 _MORE_NULLS = {"/": "{1} == 0.0", "%": "{1} == 0", "ln": "{0} <= 0.0", "log10": "{0} <= 0.0"}
 
 
@@ -100,6 +107,8 @@ def _value(operation: Operation, operands: Sequence[str]) -> str:
         case "year" | "month" | "day" | "dayofweek":
             moment = operation.operands[0].type.name == "timestamp"
             return _calendar(operation.name, f"(np.int64({first}) // {_DAY})" if moment else f"np.int64({first})")
+    if operation.name in _WRAPPED and operation.type.name in ("bigint", "timestamp", "interval"):
+        return _WRAPPED[operation.name].format(*operands)
     return _VALUES[operation.name].format(*operands)
 
 

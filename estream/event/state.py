@@ -111,7 +111,8 @@ class State:
     """Words of the pool that were left then."""
     ledger: Ledger = field(default_factory=Ledger)
     counts: Counter[str] = field(default_factory=Counter)
-    """`late`, `duplicate`, `null_time`, `null_key`: rows that took no part, or no part in an event."""
+    """Rows that took no part: `late`, `duplicate`, `null_time`, `null_id`, `null_event`; rows that took no part in a
+    partitioned event: `null_key`; values that became null: `wrong_type`."""
 
 
 def begin(graph: Graph, texts: Texts | None = None) -> State:
