@@ -53,7 +53,7 @@ class Released:
 def release(graph: Ordered, state: Waits, batch: pa.Table, watermark: int) -> Released:
     """Take the batch in, move the watermark, and give what may be processed now."""
     since = state.watermark
-    rows = fitted(batch, state.rows.schema, state.counts)
+    rows = fitted(batch, state.waiting.schema, state.counts)
     late = rows.slice(0, 0)
     if graph.arrival:
         ready = rows
