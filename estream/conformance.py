@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from estream.errors import EStreamError, Place, Problem
-from estream.testing import Cuts, Detection, Row, run
+from estream.testing import Cuts, Detection, Row, match, run
 
 Vector = Mapping[str, Any]
 Shown = dict[str, Any]
@@ -88,7 +88,22 @@ def found_by(vector: Vector, cuts: Cuts, more: Mapping[str, Mapping[str, Any]] |
     return [_shown(one) for one in run(definitions, rows, vector["observe"], cuts=cuts)]
 
 
-FINDERS: dict[str, Finder] = {"event": found_by}
+def matched_by(vector: Vector, cuts: Cuts) -> list[Shown]:
+    """What EStream gives for a vector of kind `pattern`, whose rows have their time as the attribute `ts` too."""
+    rows = [
+        Row(one["event"], one["time"], one["id"], {**one["attrs"], "ts": one["time"]})
+        for one in vector["input"]
+        if one["event"] == vector["stream"]
+    ]
+    options = {name: vector[name] for name in ("output", "partition_by")}
+    found = match(vector["pattern"], define=vector["define"], rows=rows, cuts=cuts, **options)
+    return [
+        {"event": "M", "start": one.start, "end": one.end, "ids": list(one.rows), "attrs": one.attributes}
+        for one in found
+    ]
+
+
+FINDERS: dict[str, Finder] = {"event": found_by, "pattern": matched_by}
 """By the kind of a vector, what gives its detections."""
 
 

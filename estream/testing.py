@@ -7,7 +7,7 @@ assert detect("A ; B", context="chronicle", events="A1 A2 B3 B4") == ["A1 B3", "
 ```
 
 `events` are rows: `A1` is an occurrence of `A` at second 1. The full form gives rows with attributes, times and ids,
-and `run` takes several definitions at once and gives every detection whole.
+and `run` takes several definitions at once and gives every detection whole. `match` does the same for one pattern.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from estream.errors import EStreamError
+from estream.event import pattern_step
 from estream.event.detect import step
 from estream.event.graph import Graph, compile_graph
+from estream.event.pattern import Matcher, compile_pattern
 from estream.event.rows import batch_schema
 from estream.event.segments import load, save
 from estream.event.state import begin
@@ -67,6 +69,17 @@ class Detection:
     def __str__(self) -> str:
         """The constituents as `A1 B3`: event and second."""
         return " ".join(f"{row.event}{row.time / SECOND:g}" for row in self.constituents)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A match of a pattern: the times of its first and last row, the ids of its rows, its output."""
+
+    start: int
+    end: int
+    id: int
+    rows: tuple[int, ...]
+    attributes: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +150,56 @@ def plan_of(
             **{name: dict(one) for name, one in definitions.items()},
         },
     }
+    wanted = tuple(observe)
+    plan = _planned(source, wanted)
+    return replace(plan, subscriptions=tuple(one for one in plan.subscriptions if one.event in wanted))
+
+
+def _planned(source: Mapping[str, Any], wanted: Sequence[str]) -> Plan:
+    """The plan of a CEQ file; its errors are raised."""
     parsed = parse_ceq(json.dumps(source), "<test>", {})
     checked, problems = check(Read(parsed.ceq, parsed.problems, {}, parsed.broken))
-    wanted = tuple(observe)
     plan, more = build(checked, wanted)
     errors = [one for one in (*parsed.problems, *problems, *more) if one.severity == "error"]
     if errors:
         raise EStreamError(errors)
-    return replace(plan, subscriptions=tuple(one for one in plan.subscriptions if one.event in wanted))
+    return plan
+
+
+def match(
+    pattern: str, *, define: Mapping[str, str], rows: Sequence[Row], cuts: Cuts = WHOLE, **options: Any
+) -> list[Match]:
+    """The matches of a pattern over rows of one stream, by (end, start, ids of the rows).
+
+    `options` are those of a pattern event: `output`, `partition_by`, `within`, `skip`. The time of a row is its `ts`.
+    """
+    event = {"on": "Rows", "id": ["row_id"], "pattern": pattern, "define": dict(define), **options}
+    columns = _columns(rows)
+    time = "row_time" if "ts" in columns else "ts"
+    schema = {time: "timestamp", "row_id": "bigint", **columns}
+    stream = {"source": {"format": "memory"}, "schema": schema, "time": time}
+    plan = _planned({"streams": {"Rows": stream}, "events": {"M": event}}, ["M"])
+    matcher = compile_pattern(plan.patterns[0], with_rows=True)
+    found = [one for table in _pattern_steps(matcher, rows, cuts) for one in table.to_pylist()]
+    made = [Match(one["start"], one["end"], one["id"], tuple(one["rows"]), one["output"]) for one in found]
+    return sorted(made, key=lambda one: (one.end, one.start, one.rows))
+
+
+def _pattern_steps(matcher: Matcher, rows: Sequence[Row], cuts: Cuts) -> Iterator[pa.Table]:
+    """The matches of each step; between steps the state becomes bytes and is read back."""
+    schema, state = pattern_step.batch_schema(matcher), pattern_step.begin(matcher)
+    own = {"row_id": "id", matcher.pattern.time: "time"}
+
+    def table(batch: Sequence[Row]) -> pa.Table:
+        columns: list[list[Any]] = [[0 for _ in batch], [one.time for one in batch], [one.id for one in batch]]
+        for name in matcher.needed:
+            columns.append([getattr(one, own[name]) if name in own else one.attributes.get(name) for one in batch])
+        return pa.table(columns, schema=schema)
+
+    for batch, watermark in _batches(rows, cuts):
+        yield pattern_step.step(matcher, state, table(batch), watermark).detections
+        state = pattern_step.load(matcher, pattern_step.save(matcher, state))
+    yield pattern_step.step(matcher, state, table([]), 0, end_of_input=True).detections
 
 
 def _names(definitions: Definitions) -> set[str]:

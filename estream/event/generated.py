@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +18,8 @@ from estream.event.compiled import kept_on_disk, kernel_cache
 def load_generated(kind: str, source: str) -> ModuleType:
     """The module of a source; `kind` begins its name."""
     name = f"{kind}_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+    if name in sys.modules:
+        return sys.modules[name]
     path = kernel_cache() / f"{name}.py"
     if not path.exists():
         _write(path, source)
@@ -25,6 +28,8 @@ def load_generated(kind: str, source: str) -> ModuleType:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        # numba looks for the module of what it finds on disk by its name.
+        sys.modules[name] = module
         spec.loader.exec_module(module)
     return module
 

@@ -18,7 +18,7 @@ _WORDS = (
     *("MATCHES", "BASE", "LIVE", "SEEN", "LAST_ROW", "START", "FIRST_ID", "BEGUN", "NONE", "SIZE"),
     *("FOUND_ROW", "FOUND_START", "FOUND_ID", "FOUND_COUNT"),
 )
-HEADER = f'''"""A pattern, made by EStream."""
+HEADER = f'''"""The matching of one pattern, made by EStream."""
 
 from numba import njit, types
 

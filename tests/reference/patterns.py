@@ -19,9 +19,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Predicate:
-    """One row; `.` is any row."""
+    """One row for which it holds, negated one for which it does not; `.` is any row."""
 
     name: str
+    negated: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,10 @@ Rest = tuple[Part, ...]
 
 
 def match(case: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The matches of a vector of kind `pattern`, in the form and order of the vectors."""
+    """The matches of a vector of kind `pattern`, in the form and order of the vectors.
+
+    Besides what vectors have, a case may have `within_us` and `skip`.
+    """
     pattern = parse_pattern(case["pattern"])
     define = {name: parse_mask(text) for name, text in case["define"].items()}
     output = {name: parse_mask(text) for name, text in case["output"].items()}
@@ -62,39 +66,63 @@ def match(case: Mapping[str, Any]) -> list[dict[str, Any]]:
             "attrs": {name: value(expression, rows[-1], rows) for name, expression in output.items()},
         }
         for partition in partitions.values()
-        for rows in matches([row for _, row in sorted(partition.items())], pattern, define)
+        for rows in matches(
+            [row for _, row in sorted(partition.items())],
+            pattern,
+            define,
+            within=case.get("within_us"),
+            overlap=case.get("skip") == "overlap",
+        )
     ]
     return sorted(found, key=lambda one: (one["end"], one["start"], one["ids"]))
 
 
-def matches(rows: Sequence[Row], pattern: Rest, define: Mapping[str, Expression]) -> Iterator[Sequence[Row]]:
+def matches(
+    rows: Sequence[Row],
+    pattern: Rest,
+    define: Mapping[str, Expression],
+    within: int | None = None,
+    overlap: bool = False,
+) -> Iterator[Sequence[Row]]:
     """The matches in one partition. A partial match is its first row's position and what remains of the pattern."""
     partials: set[tuple[int, Rest]] = set()
     for now, row in enumerate(rows):
         partials = {
             (begin, after)
             for begin, rest in partials | {(now, pattern)}
-            for name, after in steps(rest)
-            if name == "." or value(define[name], row, rows[begin:now]) is True
+            if within is None or row["time"] - rows[begin]["time"] <= within
+            for predicate, after in steps(rest)
+            if holds(predicate, row, rows[begin:now], define)
         }
-        if complete := [begin for begin, rest in partials if can_end(rest)]:
+        complete = {begin for begin, rest in partials if can_end(rest)}
+        if overlap:
+            yield from (rows[begin : now + 1] for begin in sorted(complete))
+            partials = {(begin, rest) for begin, rest in partials if begin not in complete}
+        elif complete:
             yield rows[min(complete) : now + 1]
             partials = set()
 
 
-def steps(rest: Rest) -> set[tuple[str, Rest]]:
+def holds(predicate: Predicate, row: Row, matched: Sequence[Row], define: Mapping[str, Expression]) -> bool:
+    """Whether the row satisfies a predicate; what is null does not hold."""
+    if predicate.name == ".":
+        return True
+    return (value(define[predicate.name], row, matched) is True) is not predicate.negated
+
+
+def steps(rest: Rest) -> set[tuple[Predicate, Rest]]:
     """The predicates the next row may satisfy, each with what then remains."""
     if not rest:
         return set()
     part, after = rest[0], rest[1:]
     match part:
-        case Predicate(name):
-            return {(name, after)}
+        case Predicate():
+            return {(part, after)}
         case Choice(ways):
-            found = {(name, left + after) for way in ways for name, left in steps(way)}
+            found = {(one, left + after) for way in ways for one, left in steps(way)}
         case Optional(inner, again):
             follow = (part, *after) if again else after
-            found = {(name, left + follow) for name, left in steps((inner,))}
+            found = {(one, left + follow) for one, left in steps((inner,))}
     return found | steps(after) if can_end((part,)) else found
 
 
@@ -125,8 +153,8 @@ def value(expression: Expression, row: Row, matched: Sequence[Row]) -> Any:
 
 
 def parse_pattern(text: str) -> Rest:
-    """The parts of a pattern; `x+` is `x x*`."""
-    return (_choice([*re.findall(r"\w+|[.|*+?()]", text), ")"]),)
+    """The parts of a pattern; `x+` is `x x*`, `x{2,3}` is `x x x?`."""
+    return (_choice([*re.findall(r"!?\w+|[.|*+?()]|\{\d+(?:,\d*)?\}", text), ")"]),)
 
 
 def _choice(words: list[str]) -> Choice:
@@ -138,6 +166,17 @@ def _choice(words: list[str]) -> Choice:
             ways[-1] += (Optional(ways[-1][-1], again=True),)
         elif word in ("*", "?"):
             ways[-1] = (*ways[-1][:-1], Optional(ways[-1][-1], again=word == "*"))
+        elif word.startswith("{"):
+            ways[-1] = (*ways[-1][:-1], *_repeated(ways[-1][-1], *word[1:-1].split(",")))
         else:
-            ways[-1] += (_choice(words) if word == "(" else Predicate(word),)
+            ways[-1] += (_choice(words) if word == "(" else Predicate(word.lstrip("!"), word.startswith("!")),)
     return Choice(tuple(ways))
+
+
+def _repeated(part: Part, least: str, most: str | None = None) -> Rest:
+    """So many times: exactly `least`, or up to `most`, or any number from there on if `most` is empty."""
+    if most is None:
+        return (part,) * int(least)
+    if not most:
+        return (*(part,) * int(least), Optional(part, again=True))
+    return (*(part,) * int(least), *(Optional(part, again=False),) * (int(most) - int(least)))
