@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/pytest --color=no --hypothesis-profile=ci
 
-.PHONY: help setup run test check bench docs clean java
+.PHONY: help setup run test check bench faults docs clean java
 
 help: ## list the chores
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1	\2/' | expand -t 14
@@ -20,6 +20,7 @@ run: setup ## explain the car accident example
 	@$(BIN)/estream explain ceq_specs/car_adn.yaml
 
 test: setup ## run every test
+	@.ci/postgres
 	@$(PYTEST)
 
 check: $(READY) ## lint, format, types, layers, documentation
@@ -31,6 +32,9 @@ check: $(READY) ## lint, format, types, layers, documentation
 
 bench: $(READY) ## measure the event core
 	@$(BIN)/python benchmarks/core.py
+
+faults: $(READY) ## kill rules at work 30 times and see that nothing is lost
+	@$(BIN)/python benchmarks/faults.py --kills 30
 
 docs: $(READY) ## serve the documentation at http://127.0.0.1:8000
 	@$(BIN)/mkdocs serve

@@ -76,6 +76,8 @@ class Action:
     """What a circuit breaker watches; None for what cannot be down as a whole."""
     patience: float = 0.0
     """Seconds it may take beyond its time-out to begin and to clean up."""
+    is_remote: bool = False
+    """Whether it reaches others, who notice when it is repeated: then its record is never far behind."""
     close: Callable[[], None] = _nothing
 
 
@@ -92,14 +94,14 @@ def build_action(spec: model.Action, services: Services, compute: Compute) -> Ac
             return _webhook(spec.webhook, services)
         case model.EmailAction():
             server = f"{spec.email.host.shown}:{spec.email.port}"
-            return Action("email", server, lambda d, s: mail.send(spec.email, d, s), f"email {server}")
+            return Action("email", server, lambda d, s: mail.send(spec.email, d, s), f"email {server}", is_remote=True)
         case model.SqlAction():
             return _sql(spec.sql, services)
         case model.PublishAction():
             return _publish(str(spec.publish), services)
         case model.RaiseAction():
             event = str(spec.raise_.event)
-            return Action("raise", event, lambda d, s: d.raiser(event, compute(d)), f"event {event}")
+            return Action("raise", event, lambda d, s: d.raiser(event, compute(d)), f"event {event}", is_remote=True)
 
 
 def callback_action(function: Callback, name: str, services: Services) -> Action:
@@ -116,7 +118,7 @@ def _python(spec: model.PythonAction, services: Services) -> Action:
     if not spec.isolate:
         return callback_action(function, str(spec.python), services)
     isolation = Isolation(services.rules.resolve(), str(spec.python), services.memory)
-    return Action("python", str(spec.python), isolation.perform, None, START, isolation.close)
+    return Action("python", str(spec.python), isolation.perform, None, START, close=isolation.close)
 
 
 def _log(spec: model.LogAction) -> Action:
@@ -154,7 +156,7 @@ def _webhook(hook: model.Webhook, services: Services) -> Action:
     def perform(detection: Detection, seconds: float) -> None:
         webhook.send(hook, detection, min(seconds, most), services.allow_private)
 
-    return Action("webhook", hook.url.shown, perform, f"webhook {hook.url.shown}")
+    return Action("webhook", hook.url.shown, perform, f"webhook {hook.url.shown}", is_remote=True)
 
 
 def _sql(spec: model.SqlInsert, services: Services) -> Action:
@@ -162,7 +164,7 @@ def _sql(spec: model.SqlInsert, services: Services) -> Action:
         row = {str(column): _column(text, detection) for column, text in spec.values.items()}
         services.insert(spec, row, detection.idempotency_key)
 
-    return Action("sql", str(spec.table), perform, f"sql {spec.url.shown} {spec.table}")
+    return Action("sql", str(spec.table), perform, f"sql {spec.url.shown} {spec.table}", is_remote=True)
 
 
 def _column(template: str, detection: Detection) -> Any:
@@ -178,4 +180,4 @@ def _publish(channel: str, services: Services) -> Action:
     def perform(detection: Detection, seconds: float) -> None:
         services.publish(channel, [detection_as_row(detection.detected, detection.idempotency_key)])
 
-    return Action("publish", channel, perform, f"channel {channel}")
+    return Action("publish", channel, perform, f"channel {channel}", is_remote=True)

@@ -14,7 +14,7 @@ from estream.rule.cascade import Cascade
 from estream.rule.detection import Detected, Detection
 from estream.rule.failure import ActionFailed, ActionRefused, reason
 from estream.rule.fence import LOST_MOST, Call, Fence
-from estream.rule.recorder import Reach, Recorder
+from estream.rule.recorder import AHEAD, AHEAD_REMOTE, Reach, Recorder
 from estream.rule.rule import Rule
 from estream.rule.store import Attempt, Outcome, Raised, State
 from estream.rule.throttle import Throttle
@@ -141,7 +141,7 @@ class Performer:
             if not performing.claim():
                 return
             try:
-                self.recorder.ended(self._outcome(work, run))
+                self.recorder.ended(self._outcome(work, run), AHEAD_REMOTE if work.rule.is_remote else AHEAD)
             except Exception:
                 return  # the history has stopped: told to whoever comes next
 

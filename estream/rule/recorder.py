@@ -12,6 +12,8 @@ from estream.rule.store import Outcome, Store, StoreAway, StoreStopped
 
 AHEAD: Final = 256
 """Outcomes that may wait for their record before who brings another one has to wait."""
+AHEAD_REMOTE: Final = 2
+"""The same for actions that reach others: a crash repeats no more than these and what runs."""
 LONGEST_WAIT: Final = 5.0
 
 log: Final = logging.getLogger("estream.history")
@@ -61,10 +63,10 @@ class Recorder:
             if not self._is_writing:
                 self._changed.notify_all()
 
-    def ended(self, outcome: Outcome) -> None:
-        """A firing has ended, for good or until its retry. Waits if records are far behind."""
+    def ended(self, outcome: Outcome, ahead: int = AHEAD) -> None:
+        """A firing has ended, for good or until its retry. Waits if more than `ahead` wait for their record."""
         with self._changed:
-            while len(self._outcomes) >= AHEAD and self.failure is None:
+            while len(self._outcomes) >= ahead and self.failure is None:
                 self._changed.wait()
             self._require_working()
             self._started.pop((outcome.rule, outcome.detection), None)

@@ -52,6 +52,11 @@ class Rule:
     """Leaf event to the attributes that make the partition of its event."""
 
     @property
+    def is_remote(self) -> bool:
+        """Whether an action of it reaches others."""
+        return any(action.is_remote for action in self.actions)
+
+    @property
     def record(self) -> RuleRecord:
         """What the history keeps of it."""
         return RuleRecord(
