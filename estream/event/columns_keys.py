@@ -86,6 +86,12 @@ class KeyTable:
                 return out
             self._resize(4 * len(self.table))
 
+    def replace(self, words: Words) -> None:
+        """Let every word be another one: `words` gives it; two that differ must go on to differ."""
+        self.values[: self.used] = words[self.values[: self.used]]
+        self.table[:] = EMPTY
+        rehash(self.table, self.prefixes, self.values, self.used)
+
 
 class Keys:
     """Partition numbers of a group: one table per key attribute. `first` is the number of the first partition."""

@@ -40,6 +40,10 @@ class Ledger:
         self.digests[name] = digest
         return True
 
+    def texts_moved(self) -> None:
+        """Texts have other codes now: all of them are to be written."""
+        self.texts = 0
+
     @property
     def crowded(self) -> bool:
         """Whether there are far more chunks than the rows in them need."""

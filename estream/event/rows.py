@@ -140,6 +140,16 @@ class Rows:
         self.count = count
         return first
 
+    @property
+    def text_places(self) -> list[int]:
+        """The places of masked attributes that are codes of texts."""
+        types = self.attributes.types
+        return [place for place, (column, _) in enumerate(self.masked) if word_kind(types[column]) == "text"]
+
+    def masked_words(self, place: int) -> Words:
+        """The words of a masked attribute."""
+        return self._integers[place, : self.count]
+
     def keep(self, rows: Words) -> None:
         """Keep these rows only, in this order."""
         count = len(rows)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from estream.errors import EStreamError
-from estream.event.columns import Texts, one_chunk
+from estream.event.columns import one_chunk
 from estream.event.graph import Graph
 from estream.event.memory import Words
 from estream.event.rows import batch_schema, key_kinds
@@ -49,7 +49,8 @@ class Reading:
         lost = [name for name in self.meta["segments"] if name not in segments]
         if lost:
             raise EStreamError(f"the state has no segment '{lost[0]}', one of {len(lost)} that are lost")
-        self.state = begin(graph, Texts(list(self._texts())))
+        self.state = begin(graph)
+        self._codes = self._texts()
         self._refused: set[str] = set()
 
     def all(self) -> tuple[State, Report]:
@@ -57,7 +58,7 @@ class Reading:
         state, meta, ledger = self.state, self.meta, self.state.ledger
         state.watermark, state.first, state.greatest = meta["watermark"], meta["first"], meta["greatest"]
         state.counts = Counter(meta["counts"])
-        ledger.next_serial, ledger.next_chunk, ledger.texts = meta["next_serial"], meta["next_chunk"], meta["texts"]
+        ledger.next_serial, ledger.next_chunk = meta["next_serial"], meta["next_chunk"]
         serials = self._rows()
         state.waiting = self._waiting()
         state.rows.expose(state.memory)
@@ -75,9 +76,11 @@ class Reading:
         for name in sorted(names, key=lambda name: int(name.rsplit("/", 1)[1])):
             yield name, self.segments[name]
 
-    def _texts(self) -> Iterator[str]:
-        for name, data in self._named("texts/"):
-            yield from decode_table(name, data)[0].column("text").to_pylist()
+    def _texts(self) -> Words:
+        """The code that each saved text has now."""
+        code = self.state.texts.code
+        pieces = (decode_table(name, data)[0].column("text").to_pylist() for name, data in self._named("texts/"))
+        return np.array([code(text) for piece in pieces for text in piece], dtype=np.int64)
 
     def _rows(self) -> Words:
         """Put the rows in; gives the row number behind each serial number."""
@@ -152,7 +155,10 @@ class Reading:
             return np.zeros(1, dtype=np.int64), counts.reshape(1, -1), 0
         words = arrays["keys"].reshape(-1, attributes)
         counts = counts.reshape(len(words) + first, -1)
-        columns = [np.ascontiguousarray(words[:, position]) for position in range(attributes)]
+        columns = [
+            self._codes[words[:, position]] if kind == "text" else np.ascontiguousarray(words[:, position])
+            for position, kind in enumerate(facts["kinds"])
+        ]
         numbers = partitions.keys.numbers(columns, None, len(words))
         if first and partitions.keys.first:
             return np.concatenate([np.zeros(1, dtype=np.int64), numbers]), counts, 0

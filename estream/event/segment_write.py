@@ -171,8 +171,10 @@ class Writing:
         for first in range(self.ledger.texts // CHUNK * CHUNK, len(values), CHUNK):
             piece = pa.table({"text": pa.array(values[first : first + CHUNK], pa.large_string())})
             self._put(f"texts/{first // CHUNK}", encode_table(piece, {}))
-        for number in range(-(-len(values) // CHUNK), -(-self.ledger.texts // CHUNK)):
+        number = -(-len(values) // CHUNK)
+        while f"texts/{number}" in self.ledger.digests:
             self._drop(f"texts/{number}")
+            number += 1
         self.ledger.texts = len(values)
 
     def _meta(self) -> Facts:
@@ -184,7 +186,6 @@ class Writing:
             "counts": dict(state.counts),
             "next_serial": self.ledger.next_serial,
             "next_chunk": self.ledger.next_chunk,
-            "texts": len(state.texts.values),
             "nodes": {node.signature: node.text for node in self.graph.nodes if _width(node)},
             "segments": sorted(self.ledger.digests.keys() - {"meta"}),
         }

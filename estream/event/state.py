@@ -60,6 +60,17 @@ class Partitions:
         if have == 0:
             self.temporal_next[0] = 0
 
+    def keep(self, numbers: Words) -> None:
+        """Keep these partitions only, and number them anew."""
+        words_kept = self.keys.words(numbers)
+        self.keys = Keys(len(self.keys.tables), self.keys.first)
+        self.keys.numbers([np.ascontiguousarray(column) for column in words_kept.T], None, len(numbers))
+        kept = slice(0, len(numbers))
+        for array, nothing in ((self.lists, NONE), (self.due, FOREVER)):
+            array[kept] = array[numbers]
+            array[len(numbers) :] = nothing
+        self.touched[:] = 1
+
     def born(self, numbers: Words) -> npt.NDArray[np.bool_]:
         """Which partitions have begun."""
         return np.asarray(self.temporal_next[numbers] != UNBORN)
@@ -109,15 +120,17 @@ class State:
     """Rows that were left when rows were last swept."""
     pooled: int = 0
     """Words of the pool that were left then."""
+    constants: int = 0
+    """The first texts are those that masks name: their codes never change."""
     ledger: Ledger = field(default_factory=Ledger)
     counts: Counter[str] = field(default_factory=Counter)
     """Rows that took no part: `late`, `duplicate`, `null_time`, `null_id`, `null_event`; rows that took no part in a
     partitioned event: `null_key`; values that became null: `wrong_type`."""
 
 
-def begin(graph: Graph, texts: Texts | None = None) -> State:
-    """The state of a graph that has seen nothing; `texts` are those that have codes already."""
-    memory, texts = Memory(), texts or Texts()
+def begin(graph: Graph) -> State:
+    """The state of a graph that has seen nothing."""
+    memory, texts = Memory(), Texts()
     masks = compile_masks(graph)
     rows = Rows(graph, texts, masks.columns)
     memory.header[words.FREE_ITEM] = NONE
@@ -133,4 +146,4 @@ def begin(graph: Graph, texts: Texts | None = None) -> State:
         memory.point(word, array)
     partitions = tuple(Partitions(group) for group in graph.groups)
     memory.keep(frames)
-    return State(memory, texts, rows, partitions, rows.schema.empty_table())
+    return State(memory, texts, rows, partitions, rows.schema.empty_table(), constants=len(texts.values))

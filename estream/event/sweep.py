@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from estream.event import words
 from estream.event.compiled import compiled
+from estream.event.forget import forget_keys, forget_texts
 from estream.event.graph import Graph
 from estream.event.kernel_lists import clear, drop_expired, item_field
 from estream.event.memory import peek, poke
@@ -139,7 +140,10 @@ def sweep(graph: Graph, state: State, now: bool = False) -> None:
     compact(memory.address, live_composites, numbers, composites)
     for cells, count, _ in listed:
         renumber(memory.address, cells, count, numbers, composites)
+    for one in state.partitions:
+        forget_keys(one)
     state.rows.keep(kept)
+    forget_texts(graph, state)
     state.rows.expose(memory)
     state.ledger.swept = True
     state.swept, state.pooled = len(kept), int(memory.header[words.POOL + USED])

@@ -178,9 +178,7 @@ def test_saving_twice_and_loading_give_the_same_detections_with_the_same_ids() -
         running, segments, found = Run(graph_of(NESTED)), dict[str, bytes](), list[int]()
         for number in range(1, 40):
             rows = [at(f"{'ABC'[number % 3]}{number}", number)]
-            found += (
-                step(running.graph, running.state, running.batch(rows), number * SECOND).detections["id"].to_pylist()
-            )
+            found += running.feed(rows, watermark=number).detections["id"].to_pylist()
             segments = running.reload(segments) if reload else segments
         return found
 
