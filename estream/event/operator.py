@@ -18,7 +18,6 @@ from estream.event.columns import nulls_of, one_chunk
 from estream.event.modify import Modifier, begin_modify, compile_modify, step_modify
 from estream.event.operator_order import Buffer, Released, release
 from estream.event.operator_store import Kept
-from estream.event.operator_text import decoded
 from estream.event.operator_window import SharedWindow, compile_window
 from estream.event.rows import arrow_type
 from estream.event.unique import FirstOrLast, begin_unique, compile_unique, step_unique
@@ -97,7 +96,8 @@ def step(
 ) -> pa.Table:
     """Take a batch in and give the output rows that are certain at the watermark; at the end of input all there are.
 
-    `batch` has the columns of the query's source. Rows that came too late are in `state.buffer.late`.
+    `batch` has the columns of the query's source. Text may be encoded by dictionaries, and may then come out encoded.
+    Rows that came too late are in `state.buffer.late`.
     """
     return next(iter(step_each(operator, state, batch, watermark, end_of_input).values()))
 
@@ -148,7 +148,5 @@ def _stepped(operator: Operator, kept: Kept, released: Released, now: int) -> tu
         case Modifier() as modifier:
             return (filtered(step_modify(modifier, kept, released, now), where),)
         case FirstOrLast() as unique:
-            rows = filtered(step_unique(unique, kept, released, now), where)
-        case _:
-            rows = filtered(released.rows, where)
-    return (decoded(rows, operator.source),)
+            return (filtered(step_unique(unique, kept, released, now), where),)
+    return (filtered(released.rows, where),)

@@ -52,6 +52,40 @@ def follow(first: int, cells: Words, lower: Words, rows: tuple[Words, ...], stat
 
 
 @compiled
+def follow_time(
+    first: int, cells: Words, lower: Words, rows: tuple[Words, ...], state: tuple[Words, ...], out: Any, oldest: int
+) -> int:
+    """As `follow`, where `lower` never goes back: then rows leave their windows in the order they came.
+
+    `rows` are the arrays (position, following, before, cell). Rows from `oldest` on are still in their windows; gives
+    where they begin after the last row.
+    """
+    position, following, before, cell_of = rows
+    front, last, middle, size = state
+    lows, middles, sizes = out
+    for entry in range(len(cells)):
+        row, cell, bound = first + entry, at(cells[entry]), lower[entry]
+        while position[at(oldest)] < bound:
+            left = at(cell_of[at(oldest)])
+            front[left] = following[at(oldest)]
+            size[left] -= 1
+            oldest += 1
+        previous, low = last[cell], front[cell]
+        before[at(row)], following[at(row)] = previous, NONE
+        half, count = middle[cell], size[cell] + 1
+        if previous != NONE:
+            following[at(previous)] = row
+        if low == NONE:
+            low = row
+            front[cell] = row
+        if low > half:
+            half = row
+        last[cell], middle[cell], size[cell] = row, half, count
+        lows[entry], middles[entry], sizes[entry] = low, half, count
+    return oldest
+
+
+@compiled
 def sum_words(first: int, cells: Words, lows: Words, values: Words, start: Words, total: Words, out: Words) -> None:
     """Sums of words, which wrap and can be taken back: `start` is a row's total without the row itself."""
     for entry in range(len(cells)):

@@ -63,7 +63,7 @@ def begin_window(window: SharedWindow) -> Kept:
             ).empty_table(),
             "pending": _raw_schema(window).empty_table(),
         },
-        numbers={"swept": 0},
+        numbers={"swept": 0, "oldest": 0},
     )
     for part in parts:
         begin_part(kept, part, arrow_type(part.operand.type))
@@ -88,22 +88,21 @@ def step_window(window: SharedWindow, kept: Kept, released: Released, now: int) 
 
     Many rows are taken in stretches, so that what is worked on stays in the processor's cache.
     """
-    cells = kept.keys["cells"].numbers(released.rows)
-    partitions = kept.keys["partitions"].numbers(released.rows) if window.extent.by == "rows" else cells
     given: list[tuple[pa.Table, ...]] = []
-    for start in range(0, max(len(cells), 1), STRETCH):
+    for start in range(0, max(len(released.time), 1), STRETCH):
         end = start + STRETCH
-        last = end >= len(cells)
+        rows = released.rows.slice(start, STRETCH)
+        cells = kept.keys["cells"].numbers(rows)
         stretch = _Stretch(
-            Released(released.time[start:end], released.rows.slice(start, STRETCH)),
-            cells[start:end],
-            partitions[start:end],
-            now if last else int(released.time[end]),
+            Released(released.time[start:end], rows),
+            cells,
+            kept.keys["partitions"].numbers(rows) if window.extent.by == "rows" else cells,
+            now if end >= len(released.time) else int(released.time[end]),
         )
         raw = _raw(window, kept, stretch)
         if window.extent.batch:
             raw = _closed(window, kept, raw, stretch)
-        _sweep(window, kept, stretch.now, last)
+        _sweep(window, kept, stretch.now)
         given.append(tuple(_given(output, raw) for output in window.outputs))
     return tuple(pa.concat_tables(tables) for tables in zip(*given, strict=True))
 
@@ -160,14 +159,13 @@ def _entered(window: SharedWindow, kept: Kept, stretch: _Stretch, position: Word
         rows["time"][first : rows.length] = stretch.released.time
         state["partition"][cells] = stretch.partitions
     low, middle, size = (np.empty(len(cells), dtype=np.int64) for _ in range(3))
-    kernel.follow(
-        first,
-        cells,
-        lower,
-        (rows["position"], rows["following"], rows["before"]),
-        (state["front"], state["last"], state["middle"], state["size"]),
-        (low, middle, size),
-    )
+    arrays = (rows["position"], rows["following"], rows["before"])
+    ends = (state["front"], state["last"], state["middle"], state["size"])
+    if window.extent.by == "rows":
+        kernel.follow(first, cells, lower, arrays, ends, (low, middle, size))
+    else:
+        arrays, oldest = (*arrays, rows["cell"]), kept.numbers["oldest"]
+        kept.numbers["oldest"] = kernel.follow_time(first, cells, lower, arrays, ends, (low, middle, size), oldest)
     return Span(first, cells, low, middle, size, rows, state)
 
 
@@ -239,8 +237,11 @@ def _given(output: Output, raw: pa.Table) -> pa.Table:
         columns[each.event, each.name] if isinstance(each, Attribute) else evaluate(each, columns, rows)
         for _, each in output.select
     ]
-    table = pa.table(arrays, schema=pa.schema([(name, arrow_type(kind)) for name, kind in output.columns]))
-    return filtered(table, output.where)
+    fields = [
+        (name, array.type if pa.types.is_dictionary(array.type) else arrow_type(kind))
+        for (name, kind), array in zip(output.columns, arrays, strict=True)
+    ]
+    return filtered(pa.table(arrays, schema=pa.schema(fields)), output.where)
 
 
 def filtered(rows: pa.Table, where: Expression | None) -> pa.Table:
@@ -251,11 +252,8 @@ def filtered(rows: pa.Table, where: Expression | None) -> pa.Table:
     return rows.filter(pa.array(holds(where, columns, rows.num_rows)))
 
 
-def _sweep(window: SharedWindow, kept: Kept, now: int, last: bool) -> None:
-    """Forget rows that no window will see again, when there may be more of them than of the others.
-
-    Cells that have none left are forgotten after the last stretch of a step: those to come know theirs by number.
-    """
+def _sweep(window: SharedWindow, kept: Kept, now: int) -> None:
+    """Forget rows that no window will see again and cells that have none left, when there may be many of them."""
     rows, state = kept.arrays["rows"], kept.arrays["cells"]
     if rows.length <= 2 * kept.numbers["swept"] + LEAST_SWEPT:
         return
@@ -264,12 +262,13 @@ def _sweep(window: SharedWindow, kept: Kept, now: int, last: bool) -> None:
     horizon = _horizon(window.extent, kept, now)
     kernel.still_needed(rows["cell"], rows["position"], horizon, live, cells, rows["following"])
     kept_rows = np.flatnonzero(live)
-    forget = last and bool(window.cell)
-    kept_cells = np.flatnonzero(state.used("front") != kernel.NONE) if forget else np.arange(state.length)
+    kept_cells = np.flatnonzero(state.used("front") != kernel.NONE)
+    if not window.cell or 2 * len(kept_cells) > state.length:
+        kept_cells = np.arange(state.length)
     row_map, cell_map = place_map(kept_rows, rows.length), place_map(kept_cells, state.length)
     rows.keep(kept_rows)
     state.keep(kept_cells)
-    if forget:
+    if len(kept_cells) < len(cell_map) - 1:
         kept.keys["cells"].keep(kept_cells)
     for arrays, names in ((rows, ("following", "before")), (state, ("front", "last", "middle"))):
         for array in map(arrays.used, names):
@@ -282,7 +281,7 @@ def _sweep(window: SharedWindow, kept: Kept, now: int, last: bool) -> None:
     kept.tables["pending"] = pending.set_column(pending.column_names.index("cell"), "cell", pa.array(owners))
     for part in window.aggregates.parts:
         sweep_part(kept, part, row_map, cell_map)
-    kept.numbers["swept"] = rows.length
+    kept.numbers |= {"swept": rows.length, "oldest": 0}
 
 
 def _horizon(extent: Extent, kept: Kept, now: int) -> Words:
