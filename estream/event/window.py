@@ -164,8 +164,8 @@ def _entered(window: SharedWindow, kept: Kept, stretch: _Stretch, position: Word
     if window.extent.by == "rows":
         kernel.follow(first, cells, lower, arrays, ends, (low, middle, size))
     else:
-        arrays, oldest = (*arrays, rows["cell"]), kept.numbers["oldest"]
-        kept.numbers["oldest"] = kernel.follow_time(first, cells, lower, arrays, ends, (low, middle, size), oldest)
+        timed, oldest = (*arrays, rows["cell"]), kept.numbers["oldest"]
+        kept.numbers["oldest"] = kernel.follow_time(first, cells, lower, timed, ends, (low, middle, size), oldest)
     return Span(first, cells, low, middle, size, rows, state)
 
 
