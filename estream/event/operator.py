@@ -14,16 +14,18 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from estream.errors import EStreamError
 from estream.event.columns import nulls_of, one_chunk
 from estream.event.modify import Modifier, begin_modify, compile_modify, step_modify
 from estream.event.operator_order import Buffer, Released, release
 from estream.event.operator_store import Kept
 from estream.event.operator_window import SharedWindow, compile_window
-from estream.event.rows import arrow_type
+from estream.event.rows import ARROW_TYPES, arrow_type
 from estream.event.unique import FirstOrLast, begin_unique, compile_unique, step_unique
 from estream.event.window import begin_window, filtered, step_window
 from estream.event.words import FOREVER
 from estream.plan.stream_operator import Modify, StreamOperator, Unique, Window
+from estream.spec.types import DataType
 
 Computation: TypeAlias = Modifier | SharedWindow | FirstOrLast | None
 
@@ -57,8 +59,20 @@ class OperatorState:
 def compile_operator(*queries: StreamOperator, arrival: bool = False) -> Operator:
     """The operator of a query, or of several that share a window (`estream.event.operator_chain` finds them)."""
     first = queries[0]
+    for name, kind in first.source_columns:
+        if not _carried(kind):
+            found = str(kind) if kind.is_known else "of a type that only Spark can tell"
+            way = "give plain columns, or cast it, in SQL"
+            raise EStreamError(
+                f"query '{first.name}' reads column '{name}' of '{first.source}', which is {found}; {way}"
+            )
     source = pa.schema([(name, arrow_type(kind)) for name, kind in first.source_columns])
     return Operator(queries, _computation(queries), source, arrival)
+
+
+def _carried(kind: DataType) -> bool:
+    """Whether a column of the type can go through an operator."""
+    return kind.name in ARROW_TYPES or kind.name == "decimal" or (kind.element is not None and _carried(kind.element))
 
 
 def _computation(queries: Sequence[StreamOperator]) -> Computation:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from estream.errors import EStreamError
 from estream.event.operator import begin, compile_operator, step
 from tests.reference import operators_stream as reference
 from tests.reference.operators_runs import Cuts, compiled, in_order, planned, run, sample, table_of
@@ -118,3 +119,19 @@ def test_long_and_short_texts_encoded_or_not_are_the_same_keys() -> None:
             for text, number in zip(batch.column("s").to_pylist(), batch.column("n").to_pylist(), strict=True):
                 wanted.setdefault(text, number)
         assert found == list(wanted.values())
+
+
+def test_a_column_that_no_operator_carries_is_told() -> None:
+    queries = {
+        "Raw": {"sql": "SELECT ts, from_json(s, 'a int') AS code FROM S"},
+        "Q": {"from": "Raw", "where": "ts IS NOT NULL"},
+    }
+    way = "give plain columns, or cast it, in SQL"
+    with pytest.raises(EStreamError) as told:
+        compile_operator(planned(queries)["Q"])
+    assert str(told.value) == (
+        f"query 'Q' reads column 'code' of 'Raw', which is of a type that only Spark can tell; {way}"
+    )
+    with pytest.raises(EStreamError) as told:
+        compiled({"where": "ts IS NOT NULL"}, {"ts": "timestamp", "pair": "struct<a:bigint>"})
+    assert str(told.value) == f"query 'Q' reads column 'pair' of 'S', which is struct<a:bigint>; {way}"
