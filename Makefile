@@ -31,7 +31,7 @@ check: $(READY) ## lint, format, types, layers, documentation
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY) ## measure the event core
-	@$(BIN)/python benchmarks/core.py
+	@$(BIN)/python -m benchmarks.core
 
 faults: $(READY) ## kill rules at work 30 times and see that nothing is lost
 	@$(BIN)/python benchmarks/faults.py --kills 30

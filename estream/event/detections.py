@@ -9,7 +9,7 @@ import pyarrow as pa
 from estream.event import words
 from estream.event.compiled import compiled
 from estream.event.graph import Graph
-from estream.event.identity import mix, text_hash
+from estream.event.identity import SPREAD, mix, text_hash
 from estream.event.kernel_occurrence import end_of, row_of, rows_of, sort, start_of
 from estream.event.memory import Memory, Words, peek
 from estream.event.rows import Rows
@@ -43,7 +43,7 @@ def spread(
             event, id_, time = peek(events, row), peek(ids, row), peek(times, row)
             place = offsets[number] + position
             members[0, place], members[1, place], members[2, place], codes[place] = row, id_, time, event
-            hashed = mix(hashed, mix(mix(event_names[event], id_), time))
+            hashed = mix(hashed, mix(event_names[event] + id_ * SPREAD, time))
         out[2, number] = hashed
 
 

@@ -19,6 +19,8 @@ from estream.event.compiled import compiled
 Words = npt.NDArray[np.int64]
 NULL_WORD = 0x6E756C6C
 SEED = 0x45537472
+SPREAD = -7046029254386353131
+"""2**64 divided by the golden ratio, odd: spreads numbers that differ in their low bits."""
 
 
 def text_hash(text: str) -> int:

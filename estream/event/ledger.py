@@ -40,6 +40,10 @@ class Ledger:
         self.digests[name] = digest
         return True
 
+    def wrote(self, name: str) -> None:
+        """Note a segment that never changes, and so need not be compared."""
+        self.digests[name] = b""
+
     def texts_moved(self) -> None:
         """Texts have other codes now: all of them are to be written."""
         self.texts = 0

@@ -29,8 +29,8 @@ def encode_table(table: pa.Table, facts: Facts) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema.with_metadata({_FACTS: told})) as writer:
         writer.write_table(table)
-    payload: bytes = sink.getvalue().to_pybytes()
-    return _HEAD.pack(MARK, VERSION, zlib.crc32(payload)) + payload
+    payload = memoryview(sink.getvalue())
+    return b"".join((_HEAD.pack(MARK, VERSION, zlib.crc32(payload)), payload))
 
 
 def encode_arrays(arrays: Mapping[str, Words], facts: Facts) -> bytes:

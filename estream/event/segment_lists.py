@@ -25,28 +25,18 @@ Words = npt.NDArray[np.int64]
 
 
 @compiled
-def count_items(m: int, lists: Words, numbers: Words, slot: int, counts: Words) -> None:
-    """How many items wait in each list of a node, by partition."""
-    for place in range(len(numbers)):
-        for side in range(counts.shape[1]):
-            item, waiting = lists[numbers[place], slot + side, 0], 0
-            while item != NONE:
-                waiting += 1
-                item = item_field(m, item, ITEM_NEXT)
-            counts[place, side] = waiting
-
-
-@compiled
-def items_out(m: int, lists: Words, numbers: Words, slot: int, width: int, out: Words) -> None:
-    """The occurrences that wait, list after list."""
+def items_out(m: int, lists: Words, numbers: Words, slot: int, counts: Words, out: Words) -> int:
+    """The occurrences that wait at a node, list after list, and how many in each; gives how many in all."""
     at = 0
     for place in range(len(numbers)):
-        for side in range(width):
-            item = lists[numbers[place], slot + side, 0]
+        for side in range(counts.shape[1]):
+            first, item = at, lists[numbers[place], slot + side, 0]
             while item != NONE:
                 out[at] = item_field(m, item, ITEM_OCCURRENCE)
                 at += 1
                 item = item_field(m, item, ITEM_NEXT)
+            counts[place, side] = at - first
+    return at
 
 
 @compiled

@@ -15,11 +15,13 @@ from estream.errors import EStreamError
 from estream.event.columns import one_chunk
 from estream.event.graph import Graph
 from estream.event.memory import Words
+from estream.event.pattern_segments import load_partials
 from estream.event.rows import batch_schema, key_kinds
 from estream.event.segment_format import Facts, decode_arrays, decode_table
 from estream.event.segment_lists import find_due, items_in
+from estream.event.segment_write import is_stateful
 from estream.event.state import Partitions, State, begin
-from estream.event.words import FOREVER, ITEM_WORDS, ITEMS, LAST_TICK, NONE, OPERATORS, PARTS, POOL, SLOTS_OF
+from estream.event.words import FOREVER, ITEM_WORDS, ITEMS, LAST_TICK, NONE, PARTS, POOL
 from estream.plan.model import Node
 
 
@@ -63,11 +65,15 @@ class Reading:
         state.waiting = self._waiting()
         state.rows.expose(state.memory)
         self._nodes(serials)
+        self._patterns()
         self._timers()
         kept = self._kept()
         for name in self.meta["segments"]:
-            ledger.is_new(name, self.segments[name])
-            if name.startswith("node/") and name.split("/")[1] not in kept:
+            if name.startswith("rows/"):
+                ledger.wrote(name)
+            else:
+                ledger.is_new(name, self.segments[name])
+            if name.startswith(("node/", "pattern/")) and name.split("/")[1] not in kept:
                 ledger.stale.append(name)
         return state, self._report()
 
@@ -142,6 +148,20 @@ class Reading:
             slot = self.graph.slot_of[node.number]
             items_in(memory.address, home.lists, numbers, slot, counts, items[skipped:])
 
+    def _patterns(self) -> None:
+        for pattern in self.state.patterns:
+            prefix = f"pattern/{pattern.signature}/"
+            names = [name for name in self.meta["segments"] if name.startswith(prefix)]
+            if not names:
+                continue
+            partials = load_partials(
+                pattern.matcher, {name.removeprefix(prefix): self.segments[name] for name in names}
+            )
+            if partials is None:
+                self._refused.add(pattern.signature)
+            else:
+                pattern.partials = partials
+
     def _fits(self, partitions: Partitions, facts: Facts) -> bool:
         """Whether the words of keys still mean the same."""
         return bool(facts["kinds"] == key_kinds(self.graph, partitions.group))
@@ -197,7 +217,7 @@ class Reading:
         return {node.signature for node in self._stateful() if node.signature in known}
 
     def _stateful(self) -> list[Node]:
-        return [node for node in self.graph.nodes if SLOTS_OF.get(OPERATORS.index(node.operator), 0)]
+        return [node for node in self.graph.nodes if is_stateful(node)]
 
     def _report(self) -> Report:
         kept = self._kept()

@@ -9,12 +9,15 @@ import pyarrow as pa
 
 from estream.event.graph import Graph
 from estream.event.ledger import CHUNK
+from estream.event.pattern_segments import save_partials
 from estream.event.rows import key_kinds
 from estream.event.segment_format import Facts, Words, encode_arrays, encode_table
-from estream.event.segment_lists import count_items, items_out, parts_of
+from estream.event.segment_lists import items_out, parts_of
 from estream.event.state import BUCKET, Partitions, State
 from estream.event.sweep import sweep
 from estream.event.words import (
+    ITEM_WORDS,
+    ITEMS,
     OPERATORS,
     PARTS,
     POOL,
@@ -46,6 +49,7 @@ class Writing:
         self.ledger.stale = []
         for partitions in self.state.partitions:
             self._group(partitions)
+        self._patterns()
         self._rows()
         self._waiting()
         self._texts()
@@ -59,6 +63,12 @@ class Writing:
     def _drop(self, name: str) -> None:
         if self.ledger.digests.pop(name, None) is not None:
             self.removed.add(name)
+
+    def _patterns(self) -> None:
+        for pattern in self.state.patterns:
+            pieces = save_partials(pattern.matcher, pattern.partials, self.state.watermark)
+            for piece, data in pieces.items():
+                self._put(f"pattern/{pattern.signature}/{piece}", data)
 
     def _group(self, partitions: Partitions) -> None:
         """The buckets of partitions in which something happened."""
@@ -79,14 +89,13 @@ class Writing:
         numbers = np.arange(bucket * BUCKET, min((bucket + 1) * BUCKET, partitions.keys.count))
         slot, address = self.graph.slot_of[node.number], self.state.memory.address
         counts = np.empty((len(numbers), _width(node)), dtype=np.int64)
-        count_items(address, partitions.lists, numbers, slot, counts)
+        room = np.empty(len(self.state.memory.used(ITEMS)) // ITEM_WORDS, dtype=np.int64)
+        occurrences = room[: items_out(address, partitions.lists, numbers, slot, counts, room)]
         known = partitions.born(numbers) if partitions.group.temporals else counts.any(axis=1)
         numbers, counts = numbers[known], np.ascontiguousarray(counts[known])
         if not len(numbers):
             self._drop(name)
             return
-        occurrences = np.empty(int(counts.sum()), dtype=np.int64)
-        items_out(address, partitions.lists, numbers, slot, counts.shape[1], occurrences)
         keyed = numbers >= partitions.keys.first if partitions.keys.tables else np.zeros(len(numbers), dtype=np.bool_)
         arrays = {"counts": counts, "keys": partitions.keys.words(numbers[keyed]), **self._occurrences(occurrences)}
         facts = {
@@ -112,7 +121,9 @@ class Writing:
         serials = self.state.rows.serial
         fresh = rows[serials[rows] < 0]
         if len(fresh):
-            fresh = np.unique(fresh)
+            marked = np.zeros(len(serials), dtype=np.bool_)
+            marked[fresh] = True
+            fresh = np.flatnonzero(marked)
             serials[fresh] = np.arange(self.ledger.next_serial, self.ledger.next_serial + len(fresh))
             self.ledger.next_serial += len(fresh)
             self._fresh.append(fresh)
@@ -137,7 +148,9 @@ class Writing:
         rows, ledger = self.state.rows, self.ledger
         serials = rows.serial[numbers]
         table = self._named(rows.event[numbers], rows.time[numbers], rows.id[numbers], rows.table.take(numbers))
-        self._put(f"rows/{ledger.next_chunk}", encode_table(table.append_column("serial", pa.array(serials)), {}))
+        name = f"rows/{ledger.next_chunk}"
+        self.changed[name] = encode_table(table.append_column("serial", pa.array(serials)), {})
+        ledger.wrote(name)
         ledger.chunks[ledger.next_chunk] = serials
         ledger.next_chunk += 1
 
@@ -186,9 +199,14 @@ class Writing:
             "counts": dict(state.counts),
             "next_serial": self.ledger.next_serial,
             "next_chunk": self.ledger.next_chunk,
-            "nodes": {node.signature: node.text for node in self.graph.nodes if _width(node)},
+            "nodes": {node.signature: node.text for node in self.graph.nodes if is_stateful(node)},
             "segments": sorted(self.ledger.digests.keys() - {"meta"}),
         }
+
+
+def is_stateful(node: Node) -> bool:
+    """Whether a node keeps anything between steps."""
+    return node.operator == "pattern" or _width(node) > 0
 
 
 def _width(node: Node) -> int:
