@@ -15,6 +15,7 @@ from estream.history.database import Database
 from estream.history.insert import Inserter
 from estream.history.prune import Pruner
 from estream.history.store import DatabaseStore
+from estream.logs import logging_to
 from estream.plan.model import Plan
 from estream.plan.need import RAISED_TIME
 from estream.rule.action import Services
@@ -26,6 +27,8 @@ from estream.settings import Settings
 from estream.spec.checked import Checked
 from estream.stream.channel import Channel
 
+DRAIN = 30.0
+"""Seconds that detached firings have to run when the stream has ended; what is left runs after the next start."""
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _PUBLISHED = {"key": pa.string(), "event": pa.string(), "id": pa.int64(), "start": _TIMESTAMP, "end": _TIMESTAMP}
 """The first columns of a channel that detections are published to."""
@@ -57,6 +60,7 @@ def rules_at_work(
     )
     rules = build_rules(checked, plan, settings.rules, services, callbacks)
     with ExitStack() as opened:
+        opened.enter_context(logging_to(settings.log))
         opened.callback(inserter.close)
         database = Database(settings.history.url, root)
         opened.callback(database.close)
@@ -67,6 +71,7 @@ def rules_at_work(
         pruner.start()
         opened.callback(pruner.close)
         yield agenda
+        agenda.drain(DRAIN)
 
 
 def raiser(plan: Plan, channels: Path) -> Callable[[str, Mapping[str, Any]], int]:

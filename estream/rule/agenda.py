@@ -142,6 +142,10 @@ class Agenda:
         performer, off_line = self._performer, self._off_line
         return Status(off_line.waiting, off_line.is_full, performer.fence.lost, performer.breakers.open())
 
+    def drain(self, seconds: float) -> bool:
+        """Wait for detached firings, at most so long; whether none is left."""
+        return self._off_line.drain(seconds)
+
     def close(self) -> None:
         """Let what runs end, record it, and stop; what waits is run after the next start."""
         self._over.set()

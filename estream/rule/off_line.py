@@ -55,6 +55,11 @@ class OffLine:
         for thread in self._threads:
             thread.join()
 
+    def drain(self, seconds: float) -> bool:
+        """Wait until no detached firing waits or runs, at most so long; whether it came to that."""
+        with self._queue.all_tasks_done:
+            return self._queue.all_tasks_done.wait_for(lambda: not self._queue.unfinished_tasks, seconds)
+
     def detach(self, work: Work) -> None:
         """Hand over a firing; if the workers are too far behind, the stream waits and says so."""
         while not self._over.is_set():
@@ -86,6 +91,7 @@ class OffLine:
             except Empty:
                 continue
             self._performer.together([work])
+            self._queue.task_done()
 
     def _retry(self) -> None:
         """Look for failed firings that are due, and try them again, some at a time."""

@@ -52,6 +52,7 @@ def detections(plan: Plan, rows: Sequence[tuple[str, float, Mapping[str, Any]]])
     """What the graph detects in rows of (event, second, attributes)."""
     graph = compile_graph(plan)
     schema = batch_schema(graph)
+    rows = [row for row in rows if row[0] in graph.events]
     columns: list[list[Any]] = [
         [graph.event_code(event) for event, _, _ in rows],
         [round(second * SECOND) for _, second, _ in rows],
