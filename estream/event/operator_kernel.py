@@ -97,22 +97,35 @@ def sum_words(first: int, cells: Words, lows: Words, values: Words, start: Words
 
 @compiled
 def sum_reals(first: int, cells: Words, bounds: Any, before: Words, values: Reals, front: Reals, back: Reals) -> Reals:
-    """Sums of doubles over the windows, by two stacks."""
+    """Sums of doubles over the windows, by two stacks.
+
+    What moves in front is summed up first, for all new rows: the loop that is left has nothing to guess.
+    """
     lows, middles = bounds
+    for entry in moved(first, middles):
+        total, low, other = 0.0, lows[entry], before[at(first + entry)]
+        while other >= low:
+            total += values[at(other)]
+            front[at(other)] = total
+            other = before[at(other)]
     out = np.empty(len(cells))
     for entry in range(len(cells)):
         row, cell, low = first + entry, at(cells[entry]), lows[entry]
-        newest = 0.0 if middles[entry] == row else back[cell]
-        if middles[entry] == row:
-            total, other = 0.0, before[at(row)]
-            while other >= low:
-                total += values[at(other)]
-                front[at(other)] = total
-                other = before[at(other)]
-        newest += values[at(row)]
+        older, newer = front[at(low)], back[cell]
+        newest = values[at(row)] + (0.0 if middles[entry] == row else newer)
         back[cell] = newest
-        out[entry] = newest + front[at(low)] if low < middles[entry] else newest
+        out[entry] = newest + (older if low < middles[entry] else 0.0)
     return out
+
+
+@compiled
+def moved(first: int, middles: Words) -> Words:
+    """The new rows at which all older rows of a window move in front."""
+    out, found = np.empty(len(middles), dtype=np.int64), 0
+    for entry in range(len(middles)):
+        out[found] = entry
+        found += middles[entry] == first + entry
+    return out[:found]
 
 
 @compiled
