@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from estream.errors import Problem
 
 WIDTH = 160
 """Longest piece of a source line that is shown."""
+
+MOST_SHOWN = 100
+"""Problems of one file that people are shown; programs get all."""
 
 _RED, _YELLOW, _BLUE, _BOLD, _PLAIN = "\033[31m", "\033[33m", "\033[34m", "\033[1m", "\033[0m"
 
@@ -20,8 +24,18 @@ def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def render(problems: Iterable[Problem], sources: Mapping[str, Sequence[str]], color: bool = False) -> str:
-    """Every problem with its line and a caret under its place; no text at all if there is none."""
-    return "".join(_render(problem, sources.get(problem.place.file, ()), color) for problem in in_order(problems))
+    """Problems with their line and a caret under their place, the first of very many; no text if there is none."""
+    return "".join(
+        line
+        for file, of_file in groupby(in_order(problems), key=lambda problem: problem.place.file)
+        for line in _render_file(file, list(of_file), sources.get(file, ()), color)
+    )
+
+
+def _render_file(file: str, problems: Sequence[Problem], lines: Sequence[str], color: bool) -> Iterator[str]:
+    yield from (_render(problem, lines, color) for problem in problems[:MOST_SHOWN])
+    if len(problems) > MOST_SHOWN:
+        yield f"{printable(file)}: and {len(problems) - MOST_SHOWN:,} more; estream check --format json gives all\n"
 
 
 def to_json(problems: Iterable[Problem]) -> str:
@@ -76,10 +90,10 @@ def _render(problem: Problem, lines: Sequence[str], color: bool) -> str:
 
 
 def _excerpt(problem: Problem, line: str, tint: str) -> str:
-    line = printable(line.rstrip("\r\n"))
+    line = line.rstrip("\r\n")
     column = min(problem.place.column - 1, len(line))
     cut = max(0, column - WIDTH // 2) if len(line) > WIDTH else 0
-    shown = line[cut : cut + WIDTH]
+    shown = printable(line[cut : cut + WIDTH])
     before, under = shown[: column - cut], shown[column - cut : column - cut + problem.place.length]
     number = str(problem.place.line)
     margin, plain, edge = (_BLUE, _PLAIN, tint) if tint else ("", "", "")

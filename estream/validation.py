@@ -173,10 +173,13 @@ def _told_once(spots: list[tuple[Any, _Spot]]) -> Iterator[Problem]:
         if error["type"] == "missing" and spot.missing in meant:
             continue
         about = (spot.path, spot.missing if error["type"] in ("missing", "extra_forbidden") else None)
-        inside = any(other.path.startswith(spot.path + "[") for _, other in spots)
-        if about not in told and not (error["type"] == "too_short" and inside):
+        if about not in told and not (error["type"] == "too_short" and _is_wrong_inside(spot, spots)):
             told.add(about)
             yield _problem(error, spot)
+
+
+def _is_wrong_inside(spot: _Spot, spots: list[tuple[Any, _Spot]]) -> bool:
+    return any(other.path.startswith(spot.path + "[") for _, other in spots)
 
 
 def _problem(error: Any, spot: _Spot) -> Problem:

@@ -40,10 +40,14 @@ class Map(dict[Text, Any]):
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
+        self._keys: dict[object, Text] = {}
 
     def key(self, name: object) -> Text | None:
         """The key as written, with its place."""
-        return next((key for key in self if key == name), None)
+        # Made when a message first needs it: most maps are right.
+        if len(self._keys) != len(self):
+            self._keys = {key: key for key in self}
+        return self._keys.get(name)
 
 
 class Items(list[Any]):
@@ -155,6 +159,7 @@ class _Open:
     key: Text | None = None
     skips_value: bool = False
     height: int = 0
+    keys: dict[str, Text] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -235,23 +240,23 @@ class _Composer:
         if isinstance(parent.data, Items):
             parent.data.append(data)
         elif parent.key is None:
-            self._add_key(parent, parent.data, data, event)
+            self._add_key(parent, data, event)
         else:
             if not parent.skips_value:
                 parent.data[parent.key] = data
             parent.key, parent.skips_value = None, False
 
-    def _add_key(self, parent: _Open, into: Map, key: Data, event: Any) -> None:
+    def _add_key(self, parent: _Open, key: Data, event: Any) -> None:
         if not isinstance(key, Text):
             raise self._refused(event, "a key must be a name")
         parent.key = key
-        other = into.key(key) if key in into else None
+        other = parent.keys.setdefault(key, key)
         if key == "<<" and key.plain:
             self.problems.append(
                 key.problem("merge keys '<<' are not read; write the keys out, or alias the whole value")
             )
             parent.skips_value = True
-        elif other is not None:
+        elif other is not key:
             at = f"line {other.place.line}, column {other.place.column}"
             self.problems.append(key.problem(f"the key {key!r} is here twice; the first is in {at}"))
             parent.skips_value = True

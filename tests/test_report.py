@@ -3,7 +3,7 @@
 import json
 
 from estream.errors import Place, Problem
-from estream.report import WIDTH, in_order, render, summary, to_json
+from estream.report import MOST_SHOWN, WIDTH, in_order, render, summary, to_json
 
 LINES = {"fever.yaml": ["events:", "  Spike: {on: vitals, mask: temp > 39}"]}
 TEMP = Problem(Place("fever.yaml", 2, 29, 4), "event 'Spike': mask uses 'temp'")
@@ -65,3 +65,11 @@ def test_json_has_every_part_of_a_problem() -> None:
 def test_the_summary_counts_in_words() -> None:
     assert summary([]) == "no problems"
     assert summary([TEMP, TEMP, UNUSED]) == "1 error, 1 warning"
+
+
+def test_people_are_shown_the_first_of_very_many_problems_and_programs_get_all() -> None:
+    many = [Problem(Place(file, line, 1), "here") for file in ("a", "b") for line in range(1, 1501)]
+    shown = render([*many, TEMP], {}).splitlines()
+    assert shown[MOST_SHOWN] == "a: and 1,400 more; estream check --format json gives all"
+    assert len(shown) == 2 * (MOST_SHOWN + 1) + 1
+    assert len(json.loads(to_json(many))["problems"]) == 3000

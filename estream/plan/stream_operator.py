@@ -10,8 +10,7 @@ from estream.spec import model
 from estream.spec.check_times import microseconds
 from estream.spec.checked import Checked, CheckedQuery
 from estream.spec.expression import Expression
-from estream.spec.findings import spelling
-from estream.spec.types import DataType
+from estream.spec.types import DataType, spelling
 from estream.spec.window_time import output_delay
 
 Columns: TypeAlias = tuple[tuple[str, DataType], ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -110,16 +111,21 @@ def _say_too_deep(findings: Findings, name: Text, event: CompositeEvent) -> None
 def _composite(findings: Findings, name: Text, event: CompositeEvent, when: EventExpression) -> CheckedEvent | None:
     subject = f"event '{name}'"
     complete = _names_exist(findings, event.when, when, subject)
-    named = _leaves_below(findings, when)
-    events = {leaf: findings.columns_of(leaf) for leaf in named}
-    if not complete:
-        events = {**dict.fromkeys(names(when)), **findings.any_event()}
-    scope = Scope(ticks_of(when), events, "leaves", f"{subject}: mask", source=subject)
-    mask = findings.typed(event.mask, scope, boolean=True)
+    mask = findings.typed(event.mask, _scope(findings, when, subject, complete), boolean=True)
     if not complete:
         return None
     contained = dict.fromkeys(leaf for part in _constituents(when) for leaf in leaves_of(findings, part))
     return CheckedEvent(name, "composite", event, mask=mask, when=when, leaves=tuple(contained))
+
+
+def _scope(findings: Findings, when: EventExpression, subject: str, complete: bool) -> Scope:
+    """What a composite event's mask may name; with a wrong part below it, that is any event."""
+    events: Mapping[str, Columns | None]
+    if complete:
+        events = {leaf: findings.columns_of(leaf) for leaf in _leaves_below(findings, when)}
+    else:
+        events = ChainMap(findings.any_event(), dict.fromkeys(names(when)))
+    return Scope(ticks_of(when), events, "leaves", f"{subject}: mask", source=subject)
 
 
 def _names_exist(findings: Findings, text: Text, when: EventExpression, subject: str) -> bool:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from estream.spec.check_times import check_timestamp
 from estream.spec.checked import CheckedQuery, Columns
 from estream.spec.expression import Expression
-from estream.spec.findings import Findings, in_order, spelling
+from estream.spec.findings import Findings, in_order
 from estream.spec.model import Modify, Query, Window
 from estream.spec.sql import Relation, infer, table_names
 from estream.spec.type_check import Scope
-from estream.spec.types import DOUBLE, TIMESTAMP, DataType
+from estream.spec.types import DOUBLE, TIMESTAMP, DataType, spelling
 from estream.spec.window_time import output_delay
 from estream.text import Text
 
@@ -40,6 +40,9 @@ def check_queries(findings: Findings) -> None:
         findings.say(first, f"query '{first}' reads itself: {' reads '.join(cycle)}")
         findings.used.update(cycle)
         findings.broken.update(("queries", member) for member in cycle)
+    for section, broken in sorted(findings.broken):
+        if section in ("streams", "tables", "queries"):
+            findings.relations.setdefault(broken, Relation(None))
     for name in order:
         _check_query(findings, *named[name])
 
@@ -105,8 +108,7 @@ def _output(findings: Findings, query: Query, subject: str) -> _Output:
 
 
 def _sql(findings: Findings, sql: Text, subject: str) -> _Output:
-    broken = {name: Relation(None) for section, name in findings.broken if section in ("streams", "tables", "queries")}
-    inferred = infer(sql, {**broken, **findings.relations})
+    inferred = infer(sql, findings.relations)
     findings.used.update(inferred.reads)
     findings.problems += [replace(problem, message=f"{subject}: {problem.message}") for problem in inferred.problems]
     return _Output(inferred.columns, inferred.reads, inferred.stateful, inferred.keys)

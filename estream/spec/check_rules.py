@@ -9,7 +9,7 @@ from typing import Final
 
 from estream.spec.check_events import ticks_of
 from estream.spec.checked import CheckedEvent, CheckedRule, Columns
-from estream.spec.findings import Findings, spelling
+from estream.spec.findings import Findings
 from estream.spec.model import (
     Action,
     EmailAction,
@@ -24,7 +24,7 @@ from estream.spec.model import (
     WebhookAction,
 )
 from estream.spec.type_check import Scope
-from estream.spec.types import DataType
+from estream.spec.types import DataType, spelling
 from estream.suggest import did_you_mean, listed
 from estream.text import Text
 

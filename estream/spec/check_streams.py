@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from estream.spec.checked import CheckedQuery, Columns
-from estream.spec.findings import Findings, spelling
+from estream.spec.findings import Findings
 from estream.spec.model import Stream
 from estream.spec.sql import Relation
 from estream.spec.type_text import parse_type
-from estream.spec.types import UNKNOWN, DataType
+from estream.spec.types import UNKNOWN, DataType, spelling
 from estream.suggest import did_you_mean, listed
 from estream.text import Text
 

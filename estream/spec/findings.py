@@ -14,6 +14,7 @@ from estream.spec.expression_parser import parse_expression
 from estream.spec.model import Ceq
 from estream.spec.sql import Relation
 from estream.spec.type_check import Scope, check_types, require_boolean
+from estream.spec.types import spelling
 from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
@@ -35,6 +36,9 @@ class Findings:
     used: set[str] = field(default_factory=set)
     """Streams, queries and tables that something reads."""
     used_events: set[str] = field(default_factory=set)
+    _errors: int = 0
+    _counted: int = 0
+    _any_event: dict[str, Columns | None] = field(default_factory=dict)
 
     def say(
         self, text: Text, message: str, offset: int | None = None, hint: str = "", severity: Severity = "error"
@@ -44,7 +48,9 @@ class Findings:
 
     def errors(self) -> int:
         """How many errors there are so far: a part is right if checking it adds none."""
-        return sum(problem.severity == "error" for problem in self.problems)
+        self._errors += sum(problem.severity == "error" for problem in self.problems[self._counted :])
+        self._counted = len(self.problems)
+        return self._errors
 
     def relation(self, name: Text, subject: str, what: str) -> Relation:
         """The stream or query of that name; an unknown one is told once and gives unknown columns."""
@@ -73,9 +79,14 @@ class Findings:
         return self.events[event].columns if event in self.events else None
 
     def any_event(self) -> dict[str, Columns | None]:
-        """Every event of the file, with the attributes that are known: for what depends on a wrong part."""
-        names = [*self.ceq.events, *(name for section, name in self.broken if section == "events")]
-        return {str(name): self.columns_of(name) for name in names}
+        """Every event of the file, with the attributes that are known: for what depends on a wrong part.
+
+        Asked for when all leaf events are checked: composite ones have no attributes.
+        """
+        if not self._any_event:
+            names = [*self.ceq.events, *(name for section, name in self.broken if section == "events")]
+            self._any_event = {str(name): self.columns_of(name) for name in names}
+        return self._any_event
 
     def is_broken(self, sections: Iterable[str], name: str) -> bool:
         """True if a part of that name is there but wrong."""
@@ -106,11 +117,6 @@ class Findings:
             problems = require_boolean(expression, scope, text)
         self.problems += problems
         return None if problems else expression
-
-
-def spelling(name: str, columns: Iterable[str]) -> str | None:
-    """The column's name as it is declared: Spark does not regard case."""
-    return next((column for column in columns if column.lower() == name.lower()), None)
 
 
 def in_order(needs: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:

@@ -81,7 +81,8 @@ class _Reading:
         ceq: Ceq | None = self._valid(Ceq, data, "the file")
         if ceq is not None:
             return ceq
-        return Ceq.model_validate({key: value for key, value in data.items() if self._stands_alone(data, key)})
+        known = [key for key in data if key in Ceq.model_fields]
+        return Ceq.model_validate({key: data[key] for key in known if self._stands_alone(data, key)})
 
     def _stands_alone(self, data: Map, key: Text) -> bool:
         alone = Map(data.place)
@@ -150,6 +151,7 @@ class _Files:
     broken: set[PartName] = field(default_factory=set)
     parts: dict[str, dict[Text, Any]] = field(default_factory=lambda: {name: {} for name in SECTIONS})
     _seen: set[Path] = field(default_factory=set)
+    _defined: dict[PartName, Place] = field(default_factory=dict)
 
     def read(self, path: Path, chain: tuple[Path, ...], asked: Place) -> Parsed | None:
         """Read a file and what it includes; `chain` are the files that led here, `asked` is where."""
@@ -190,14 +192,12 @@ class _Files:
     def _add(self, parsed: Parsed) -> None:
         for section, known in self.parts.items():
             for name, part in getattr(parsed.ceq, section).items():
-                other = next((key for key in known if key == name), None) if name in known else None
-                if other is None:
+                other = self._defined.setdefault((section, str(name)), name.place)
+                if other is name.place:
                     known[name] = part
                 else:
-                    word = SECTIONS[section]
-                    self.problems.append(
-                        name.problem(f"{word} '{name}' is defined twice; the other is at {other.place}")
-                    )
+                    message = f"{SECTIONS[section]} '{name}' is defined twice; the other is at {other}"
+                    self.problems.append(name.problem(message))
 
     def merged(self, ceq: Ceq) -> Ceq:
         """The file's own head with the parts of all files."""

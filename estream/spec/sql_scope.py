@@ -12,7 +12,7 @@ from estream.spec.sql import Relation
 from estream.spec.sql_grouping import group_keys, grouping_problems, is_window_call, output_keys
 from estream.spec.sql_syntax import offset_of
 from estream.spec.sql_types import WINDOW, field_of, type_of
-from estream.spec.types import UNKNOWN, DataType
+from estream.spec.types import UNKNOWN, DataType, spelling
 from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
@@ -53,7 +53,7 @@ class Scopes:
 
     def __init__(self, sql: Text, tables: Mapping[str, Relation]) -> None:
         self.sql = sql
-        self.tables = {name.lower(): (name, relation) for name, relation in tables.items()}
+        self.tables = tables
         self.reads: dict[str, None] = {}
         self.problems: list[Problem] = []
         self.stateful = False
@@ -142,12 +142,13 @@ class Scopes:
             return Relation(None)
         if name.lower() in ctes:
             return ctes[name.lower()]
-        if name.lower() not in self.tables:
-            known = [written for written, _ in self.tables.values()]
+        written = spelling(name, self.tables)
+        if written is None:
+            known = list(self.tables)
             there = f"the file has {listed(known)}" if known else "the file has no streams"
             self._say(f"unknown stream, query or table {name!r}; {there}", node, len(name), did_you_mean(name, known))
             return Relation(None)
-        written, relation = self.tables[name.lower()]
+        relation = self.tables[written]
         self.reads[written] = None
         return relation
 

@@ -17,7 +17,7 @@ from estream.spec.expression_text import to_text
 from estream.spec.function_types import aggregate_type, call
 from estream.spec.functions import WINDOW_AGGREGATES
 from estream.spec.type_rules import Mismatch, as_number, cast, castable, same_type
-from estream.spec.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, TIMESTAMP, UNKNOWN, DataType
+from estream.spec.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, TIMESTAMP, UNKNOWN, DataType, spelling
 from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
@@ -115,7 +115,7 @@ class _Checker:
     ) -> Attribute:
         if columns is None:
             return attribute
-        name = _spelling(attribute.name, columns)
+        name = spelling(attribute.name, columns)
         if name is None:
             has = listed(columns) or "no columns"
             self.note(attribute, f"uses '{shown}'; {source} has {has}", did_you_mean(attribute.name, columns) or None)
@@ -198,12 +198,6 @@ class _Checker:
 
 def _given_up(expression: Operation) -> DataType:
     return BOOLEAN if expression.name in {*_COMPARISONS, "and", "or", "not", "like"} else UNKNOWN
-
-
-def _spelling(name: str, columns: Mapping[str, DataType]) -> str | None:
-    if name in columns:
-        return name
-    return next((column for column in columns if column.lower() == name.lower()), None)
 
 
 def _truth(operand: Expression) -> Expression:

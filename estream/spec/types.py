@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -56,3 +57,11 @@ UNKNOWN = DataType("unknown")
 def array_of(element: DataType) -> DataType:
     """The type of a list of values."""
     return DataType("array", element=element)
+
+
+def spelling(name: str, declared: Collection[str]) -> str | None:
+    """The name as it is declared: Spark does not regard case."""
+    if name in declared:
+        return str(name)
+    lower = name.lower()
+    return next((other for other in declared if other.lower() == lower), None)
