@@ -33,6 +33,13 @@ BATCHES = 5
 CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
 PEERS = {"W3": (489_724, 2.27), "W3w": (466_808, 1.15)}
 """Detections, and the fastest peer's million events a second on one core."""
+ALLOCATOR = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+"""Memory that was freed is kept by the process: else every batch pays for fresh pages."""
 TRIAL = """
 import time
 begun = time.perf_counter()
@@ -113,19 +120,20 @@ def measured(work: Any) -> tuple[float, Any]:
     return time.process_time() - begun, result
 
 
-def warm(graph: Graph, data: Fraud) -> None:
+def warm(graph: Graph, given: list[pa.Table]) -> None:
     """Let all machine code be loaded, and the allocator have seen what it will be asked for."""
-    for batch in batches(graph, data):
+    for batch in given:
         step(graph, begin(graph), batch, batch["time"][-1].as_py() + 1)
 
 
 def run(workload: Workload, data: Fraud) -> str:
     """The row of a workload."""
     graph = graph_of(workload)
-    warm(graph, data)
+    given = list(batches(graph, data))
+    warm(graph, given)
     state = begin(graph)
     times, found = [], 0
-    for number, batch in enumerate(batches(graph, data)):
+    for number, batch in enumerate(given):
         watermark = batch["time"][-1].as_py() + 1
         spent, detected = measured(lambda b=batch, w=watermark: step(graph, state, b, w))
         times.append(spent)
@@ -155,8 +163,8 @@ def state_rows(data: Fraud) -> Iterator[str]:
     """Size of a million waiting occurrences, and the time to write and read them."""
     graph = graph_of(keyed("", "A ; B", "unrestricted"))
     state = begin(graph)
-    warm(graph, data)
     batch = next(batches(graph, data))
+    warm(graph, [batch])
     batch = batch.set_column(0, "event", pa.array(np.full(ROWS, graph.event_code("A"))))
     stepped, _ = measured(lambda: step(graph, state, batch, batch["time"][-1].as_py() + 1))
     wrote, saved = measured(lambda: save(graph, state))
@@ -195,6 +203,8 @@ def main() -> None:
     parser.add_argument("data", nargs="?", type=Path, help="fraud.parquet; without it the data is generated")
     parser.add_argument("--only", default="", help="workloads whose name begins so")
     options = parser.parse_args()
+    if not ALLOCATOR.items() <= os.environ.items():
+        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.core", *sys.argv[1:]], {**os.environ, **ALLOCATOR})
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     data = read(options.data) if options.data else generated()
     print("| workload | detections | first | then | events/s | numpy pass | ratio | fastest peer |")

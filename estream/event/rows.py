@@ -155,9 +155,10 @@ class Rows:
         count = len(rows)
         for name in _ARRAYS:
             array: npt.NDArray[Any] = getattr(self, name)
-            setattr(self, name, np.ascontiguousarray(array[..., rows]))
+            # In place: the room is needed again for the next batch, and fresh memory is slow.
+            array[..., :count] = array[..., rows]
         self.table = self.table.take(pa.array(rows)).combine_chunks()
-        self.count = self._capacity = count
+        self.count = count
 
     def expose(self, memory: Memory) -> None:
         """Let the kernel see the rows."""
