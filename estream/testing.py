@@ -33,6 +33,7 @@ from estream.event.segments import load, save
 from estream.event.state import begin
 from estream.plan.build import build
 from estream.plan.model import Plan
+from estream.plan.pattern import rows_event
 from estream.spec.check import check
 from estream.spec.event_expression import names
 from estream.spec.event_parser import parse_event
@@ -257,9 +258,13 @@ def _batches(rows: Sequence[Row], cuts: Cuts) -> Iterator[tuple[list[Row], int]]
 
 
 def _table(graph: Graph, rows: Sequence[Row]) -> pa.Table:
-    rows = [one for one in rows if one.event in graph.events]
+    """Rows as occurrences of their events, and as rows of patterns, which match all of them."""
+    matched = [graph.event_code(rows_event(node.pattern.name)) for node in graph.nodes if node.pattern is not None]
+    given = [(graph.event_code(one.event), one) for one in rows if one.event in graph.events]
+    given += [(code, one) for code in matched for one in rows]
+    rows = [one for _, one in given]
     columns: list[list[Any]] = [
-        [graph.event_code(one.event) for one in rows],
+        [code for code, _ in given],
         [one.time for one in rows],
         [one.id for one in rows],
     ]

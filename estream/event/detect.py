@@ -16,6 +16,7 @@ from estream.event.detections import found_at, gather, last_rows, ranks_of
 from estream.event.graph import Graph
 from estream.event.kernel import UNBORN, run
 from estream.event.order import Released, release
+from estream.event.pattern_detect import match_patterns, put_matches
 from estream.event.relayed import take_relayed
 from estream.event.state import Partitions, State
 from estream.event.sweep import sweep
@@ -66,6 +67,7 @@ def step(
     """
     state.first = state.first if first is None else first
     released = release(graph, state, batch, FOREVER if end_of_input else watermark)
+    released, matched = match_patterns(state, released)
     limit = state.watermark
     last = max(state.greatest, watermark) if end_of_input else FOREVER
     first_row = state.rows.append(released.event, released.time, released.id, released.attributes)
@@ -75,6 +77,7 @@ def step(
     memory.clear(FOUND)
     memory.clear(words.SPANS)
     take_relayed(graph, state, relayed or {})
+    put_matches(graph, state, matched)
     state.rows.expose(memory)
     for partitions in state.partitions:
         _run(graph, state, partitions, released, first_row, temporal, limit)

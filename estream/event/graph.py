@@ -135,10 +135,10 @@ def _slots(nodes: Sequence[Node]) -> tuple[int, ...]:
 
 
 def _parents(nodes: Sequence[Node]) -> list[list[int]]:
-    """Who is to be visited after a node: a relay is fed from outside, so it is nobody's parent."""
+    """Who is to be visited after a node: relays and patterns are fed from outside, so they are nobody's parents."""
     parents: list[list[int]] = [[] for _ in nodes]
     for node in nodes:
-        if node.operator != "relay":
+        if node.operator not in ("relay", "pattern"):
             for operand in dict.fromkeys(node.operands):
                 parents[operand].append(node.number)
     return parents

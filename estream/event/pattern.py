@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from estream.event.columns import Texts, floats_of, nulls_of, one_chunk, words_of
+from estream.event.columns_order import sorted_places
 from estream.event.evaluate import evaluate
 from estream.event.generated import load_generated
 from estream.event.pattern_kernel import LAST_ROW, MATCHES, chains
@@ -21,7 +22,8 @@ from estream.event.pattern_source import source_of
 from estream.event.pattern_state import Partials, grow, make_room, no_partials, rows_held, sweep
 from estream.event.rows import arrow_type
 from estream.plan.model import Pattern
-from estream.spec.expression import Attribute, walk
+from estream.plan.pattern import needed_columns
+from estream.spec.expression import Attribute
 from estream.spec.expression_text import to_text
 
 Words = npt.NDArray[np.int64]
@@ -63,7 +65,7 @@ def compile_pattern(pattern: Pattern, with_rows: bool = False, arrival: bool = F
         load_generated("pattern", source).run,
         with_rows,
         keeps_rows,
-        _needed(pattern),
+        needed_columns(pattern),
         kept,
         hashlib.sha256(told.encode()).hexdigest(),
         arrival,
@@ -78,7 +80,14 @@ def begin_partials(matcher: Matcher) -> Partials:
 def advance(
     matcher: Matcher, partials: Partials, time: Words, ids: Words, attributes: Mapping[str, pa.Array]
 ) -> Matches:
-    """Take rows in, each once and in order of (time, id), and give the matches they complete."""
+    """Take rows in, each once and in ascending time, and give the matches they complete.
+
+    Rows of one time are taken by their ids, in the order of arrival as they come.
+    """
+    places = None if matcher.arrival else sorted_places(time, ids, ids, ids)
+    if places is not None:
+        time, ids, taken = time[places], ids[places], pa.array(places)
+        attributes = {name: column.take(taken) for name, column in attributes.items()}
     keys, texts = _key_numbers(matcher, partials, attributes, len(time)), partials.texts
     make_room(matcher.layout, partials)
     columns: Columns = {(None, name): column for name, column in attributes.items()}
@@ -175,13 +184,6 @@ def _keep(matcher: Matcher, partials: Partials, previous: Words, rows: pa.Table)
     chains(previous, np.ascontiguousarray(partitions[live, LAST_ROW]), counts, held)
     partitions[live, LAST_ROW] = np.cumsum(counts) - 1
     partials.kept = rows.take(pa.array(held)).combine_chunks()
-
-
-def _needed(pattern: Pattern) -> tuple[str, ...]:
-    asked = {*pattern.partition}
-    for _, expression in (*pattern.define, *pattern.output):
-        asked |= {part.name for part in walk(expression) if isinstance(part, Attribute)}
-    return tuple(column.name for column in pattern.columns if column.name in asked)
 
 
 def _fields(pattern: Pattern, names: Sequence[str]) -> list[tuple[str, pa.DataType]]:

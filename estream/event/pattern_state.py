@@ -12,7 +12,7 @@ from estream.event.columns import Texts
 from estream.event.columns_keys import Keys
 from estream.event.pattern_kernel import BASE, BEGUN, FREE, HEADER_WORDS, LIVE, NONE, SEEN, SIZE, USED, packed
 from estream.event.pattern_layout import Layout
-from estream.event.state import BEGINNING
+from estream.event.words import FOREVER
 
 Words = npt.NDArray[np.int64]
 LEAST_RECORDS = 1024
@@ -71,7 +71,7 @@ def sweep(layout: Layout, partials: Partials, watermark: int) -> None:
     """Forget partial matches that no row can complete any more, and partitions and texts that none has."""
     within = layout.pattern.within
     sizes = layout.partition_size, layout.record_size
-    oldest = BEGINNING if within is None else watermark - within
+    oldest = -FOREVER if within is None else watermark - within
     records = np.empty_like(partials.records)
     used = packed(partials.partitions, partials.records, *sizes, oldest, records)
     partials.records = records[: max(2 * used, LEAST_RECORDS * layout.record_size)].copy()

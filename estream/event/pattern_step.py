@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from estream.errors import EStreamError
-from estream.event.columns import Texts, one_chunk
-from estream.event.columns_keys import Keys
+from estream.event.columns import one_chunk
 from estream.event.order import release
 from estream.event.pattern import Matcher, advance, begin_partials, settle
-from estream.event.pattern_kernel import FREE, HEADER_WORDS, NONE, USED
 from estream.event.pattern_matches import Matches
-from estream.event.pattern_state import Partials, sweep
+from estream.event.pattern_segments import load_partials, save_partials
+from estream.event.pattern_state import Partials
 from estream.event.rows import arrow_type, column_name
-from estream.event.segment_format import Facts, decode_arrays, decode_table, encode_arrays, encode_table
+from estream.event.segment_format import Facts, decode_table, encode_table
 from estream.event.state import BEGINNING
 from estream.event.words import FOREVER
 
@@ -84,37 +82,6 @@ def table_of(matcher: Matcher, found: Matches) -> pa.Table:
     if found.rows is not None:
         columns["rows"] = found.rows
     return pa.table(columns)
-
-
-def save_partials(matcher: Matcher, partials: Partials, watermark: int) -> dict[str, bytes]:
-    """Partial matches as named segments of bytes."""
-    sweep(matcher.layout, partials, watermark)
-    arrays = {
-        "partitions": partials.partitions,
-        "records": partials.records[: partials.header[USED]],
-        "keys": partials.keys.words(np.arange(partials.keys.count if partials.keys.tables else 0)),
-    }
-    texts = pa.table({"text": pa.array(partials.texts.values, pa.large_string())})
-    return {
-        "partials": encode_arrays(arrays, {"signature": matcher.signature}),
-        "texts": encode_table(texts, {}),
-        "kept": encode_table(partials.kept, {}),
-    }
-
-
-def load_partials(matcher: Matcher, segments: dict[str, bytes]) -> Partials | None:
-    """The partial matches that segments hold; None if they are those of a pattern that meant something else."""
-    arrays, facts = decode_arrays("partials", segments["partials"])
-    if facts["signature"] != matcher.signature:
-        return None
-    header = np.full(HEADER_WORDS, NONE, dtype=np.int64)
-    header[:FREE] = len(arrays["records"]), 0
-    attributes = len(matcher.pattern.partition)
-    keys, words = Keys(attributes, 0), arrays["keys"].reshape(-1, max(attributes, 1))
-    keys.numbers([np.ascontiguousarray(words[:, place]) for place in range(attributes)], None, len(words))
-    texts = Texts(decode_table("texts", segments["texts"])[0].column("text").to_pylist())
-    kept = decode_table("kept", segments["kept"])[0].cast(matcher.kept)
-    return Partials(keys, texts, header, arrays["partitions"].copy(), arrays["records"].copy(), kept)
 
 
 def save(matcher: Matcher, state: PatternState) -> dict[str, bytes]:

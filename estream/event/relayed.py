@@ -33,16 +33,17 @@ def _take(graph: Graph, state: State, node: int, table: pa.Table) -> None:
     offsets = np.asarray(lists.offsets.to_numpy(), dtype=np.int64)
     members = lists.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
     first_row = state.rows.append(*_rows(graph, members))
-    memory = state.memory
+    found_at(state, node, _words(table, "start"), _words(table, "end"), offsets - offsets[0], first_row)
+
+
+def found_at(state: State, node: int, start: Words, end: Words, offsets: Words, first_row: int) -> None:
+    """Let occurrences be found at a node; their constituents are the rows from `first_row` on, at these offsets."""
+    memory, count = state.memory, len(start)
     parts, pool = memory.used(PARTS), memory.used(POOL)
-    counts = np.diff(offsets)
-    made = np.empty((table.num_rows, POOL_WORDS), dtype=np.int64)
-    starts = offsets[:-1] - offsets[0] + len(parts)
-    for place, values in enumerate((_words(table, "start"), _words(table, "end"), starts, counts, NONE)):
-        made[:, place] = values
-    numbers = len(pool) // POOL_WORDS + np.arange(table.num_rows)
-    found = np.column_stack([np.full(table.num_rows, node), ~numbers]).reshape(-1)
-    memory.fill(PARTS, np.concatenate([parts, first_row + np.arange(len(members))]))
+    made = np.column_stack([start, end, offsets[:-1] + len(parts), np.diff(offsets), np.full(count, NONE)])
+    numbers = len(pool) // POOL_WORDS + np.arange(count)
+    found = np.column_stack([np.full(count, node), ~numbers]).reshape(-1)
+    memory.fill(PARTS, np.concatenate([parts, first_row + np.arange(offsets[-1])]))
     memory.fill(POOL, np.concatenate([pool, made.reshape(-1)]))
     memory.fill(FOUND, np.concatenate([memory.used(FOUND), found]))
 

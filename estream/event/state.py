@@ -17,6 +17,7 @@ from estream.event.kernel import UNBORN
 from estream.event.ledger import Ledger
 from estream.event.masks import compile_masks
 from estream.event.memory import Memory
+from estream.event.pattern_graph import GraphPattern, begin_patterns
 from estream.event.rows import Rows
 from estream.event.words import BUCKET_BITS, FOREVER, NONE
 
@@ -122,6 +123,7 @@ class State:
     """Words of the pool that were left then."""
     constants: int = 0
     """The first texts are those that masks name: their codes never change."""
+    patterns: tuple[GraphPattern, ...] = ()
     ledger: Ledger = field(default_factory=Ledger)
     counts: Counter[str] = field(default_factory=Counter)
     """Rows that took no part: `late`, `duplicate`, `null_time`, `null_id`, `null_event`; rows that took no part in a
@@ -146,4 +148,12 @@ def begin(graph: Graph) -> State:
         memory.point(word, array)
     partitions = tuple(Partitions(group) for group in graph.groups)
     memory.keep(frames)
-    return State(memory, texts, rows, partitions, rows.schema.empty_table(), constants=len(texts.values))
+    return State(
+        memory,
+        texts,
+        rows,
+        partitions,
+        rows.schema.empty_table(),
+        constants=len(texts.values),
+        patterns=begin_patterns(graph),
+    )

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from estream.plan import explain_pattern
 from estream.plan.explain_json import reached
 from estream.plan.model import Node, Plan
 
-Kind: TypeAlias = Literal["stream", "table", "query", "event", "node", "rule"]
+Kind: TypeAlias = Literal["stream", "table", "query", "event", "node", "state", "rule"]
 
 _DOT: Mapping[Kind, str] = {
     "stream": "shape=cylinder",
@@ -18,6 +19,7 @@ _DOT: Mapping[Kind, str] = {
     "query": "shape=box",
     "event": "shape=ellipse",
     "node": "shape=box, style=rounded",
+    "state": "shape=circle",
     "rule": "shape=hexagon",
 }
 _MERMAID: Mapping[Kind, tuple[str, str]] = {
@@ -26,6 +28,7 @@ _MERMAID: Mapping[Kind, tuple[str, str]] = {
     "query": ("[", "]"),
     "event": ("([", "])"),
     "node": ("(", ")"),
+    "state": ("((", "))"),
     "rule": ("{{", "}}"),
 }
 
@@ -85,7 +88,10 @@ def _items(plan: Plan) -> Iterator[Item]:
     for event, number in [*plan.events, *((each.event, each.node) for each in plan.subscriptions)]:
         if event not in names.setdefault(number, []):
             names[number].append(event)
-    yield from (_node(node, names.get(node.number, [])) for node in plan.nodes if node.number in shown)
+    for node in plan.nodes:
+        if node.number in shown:
+            yield _node(node, names.get(node.number, []))
+            yield from (Item(id, "state", label) for id, label in explain_pattern.states(node))
     yield from (Item(f"rule_{each.name}", "rule", f"{each.name}\npriority {each.priority}") for each in plan.rules)
 
 
@@ -101,11 +107,14 @@ def _node(node: Node, names: list[str]) -> Item:
 def _arrows(plan: Plan) -> Iterator[Arrow]:
     for query in plan.queries:
         yield from (Arrow(f"query_{read}", f"query_{query.name}") for read in query.reads)
-    rows = {leaf.name: leaf.query for leaf in plan.leaves} | {each.name: each.query for each in plan.patterns}
+    rows = {leaf.name: leaf.query for leaf in plan.leaves}
     for node in plan.nodes:
         target = f"node_{node.number}"
-        if node.operator in ("leaf", "pattern") and node.source in rows:
+        if node.operator == "leaf" and node.source in rows:
             yield Arrow(f"query_{rows[node.source]}", target)
+        if node.operator == "pattern":
+            yield from (Arrow(source, end) for source, end in explain_pattern.arrows(node))
+            continue
         yield from (Arrow(f"node_{operand}", target, node.operator == "relay") for operand in node.operands)
     for rule in plan.rules:
         for heard in plan.subscriptions:

@@ -2,7 +2,7 @@
 
 Keys: `version` (1), `name`, `order`, `passes` [{name, does}], `streams` [{name, format, columns, time, watermark,
 idle_after}], `tables` [{name, format, refresh}], `queries` [{name, kind, reads, columns, time, stateful, text, start,
-stop, publish}], `leaves` [{name, query, mask, id, time, needed, raised}], `temporals` [{name, at, every, cron,
+stop, publish}], `leaves` [{name, query, mask, id, time, needed, raised, matched}], `temporals` [{name, at, every, cron,
 timezone}], `patterns` [{name, query, pattern, partition, within, skip}], `nodes` [{number, operator, operands,
 signature, group, stage, source, key, keys, context, semantics, within, duration, count, conjuncts [{kind, operands,
 text}], bound, leaves, text}], `events` [{name, node}], `subscriptions` [{event, node, context, publish}], `rules`
@@ -21,7 +21,7 @@ from estream.plan.model import Column, Leaf, Node, Pattern, Plan, Query, Rule, S
 _STREAM = ("name", "format", "time", "watermark", "idle_after")
 _TABLE = ("name", "format", "refresh")
 _QUERY = ("name", "kind", "reads", "time", "stateful", "text", "start", "stop", "publish")
-_LEAF = ("name", "query", "id", "time", "needed", "raised")
+_LEAF = ("name", "query", "id", "time", "needed", "raised", "matched")
 _TEMPORAL = ("name", "at", "every", "cron", "timezone")
 _PATTERN = ("name", "query", "partition", "within", "skip")
 _NODE = (

@@ -12,6 +12,7 @@ from rich.tree import Tree
 from estream.plan.build import PASSES
 from estream.plan.explain_events import events
 from estream.plan.explain_lines import Line, columns, joined, length, moment
+from estream.plan.explain_pattern import transitions
 from estream.plan.model import Leaf, Pattern, Plan, Query, Rule, Stream, Table, Temporal
 from estream.report import printable
 
@@ -61,7 +62,7 @@ def _sections(plan: Plan) -> Iterator[Line]:
         ("streams", map(_stream, plan.streams)),
         ("tables", map(_table, plan.tables)),
         ("queries", map(_query, plan.queries)),
-        ("primitive events", map(_leaf, plan.leaves)),
+        ("primitive events", (_leaf(each) for each in plan.leaves if not each.matched)),
         ("temporal events", map(_temporal, plan.temporals)),
         ("pattern events", map(_pattern, plan.patterns)),
         ("detected events", events(plan)),
@@ -116,7 +117,8 @@ def _pattern(pattern: Pattern) -> Line:
     by = f"by {', '.join(pattern.partition)}" if pattern.partition else ""
     within = f"within {length(pattern.within)}" if pattern.within else ""
     overlap = "matches may overlap" if pattern.skip == "overlap" else ""
-    return Line(pattern.name, joined(f"on {pattern.query}", pattern.text, by, within, overlap))
+    automaton = tuple(Line(each, is_name=False) for each in transitions(pattern))
+    return Line(pattern.name, joined(f"on {pattern.query}", pattern.text, by, within, overlap), automaton)
 
 
 def _rule(rule: Rule) -> Line:

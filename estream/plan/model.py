@@ -40,6 +40,8 @@ class Leaf:
     """The columns the graph, the rules or an output ask for: all that travels."""
     raised: bool = False
     """True if rules or the service raise it: then `query` is its own name, and its time is when it was appended."""
+    matched: bool = False
+    """True if its occurrences are the matches of the pattern event of that name: no query gives them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class Node:
 
     - `leaf`: occurrences of the primitive event `source`, keyed by `key`;
     - `temporal`: occurrences of the temporal event `source`, in every partition of its group;
-    - `pattern`: matches of the pattern event `source`, keyed by `key` (attributes of its output);
+    - `pattern`: matches of `pattern` over the rows of the leaf `operands[0]`, partitioned by `key`; read through
+      relays, for its matches have other attributes than its rows;
     - `relay`: occurrences of the composite node `operands[0]` of another group, partitioned anew by `key`, read from
       their last constituent (that is not temporal), of which `keys` gives the attributes where leaves differ;
     - else a Snoop operator over `operands`, in the order of roles that `spec.event_expression.Apply` gives.
@@ -121,6 +124,8 @@ class Node:
     """Names of the leaf events that can be constituents of its occurrences."""
     text: str = ""
     """The expression it stands for, for people."""
+    pattern: Pattern | None = None
+    """What a pattern node matches."""
 
 
 @dataclass(frozen=True, slots=True)

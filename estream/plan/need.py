@@ -12,6 +12,7 @@ from typing import TypeAlias
 from estream.errors import EStreamError
 from estream.plan.draft import Draft
 from estream.plan.model import Column, Leaf, Pattern, Temporal
+from estream.plan.pattern import matches_leaf, rows_leaf
 from estream.spec import model
 from estream.spec.checked import CheckedEvent, CheckedRule
 from estream.spec.expression import Attribute, Expression, walk
@@ -34,11 +35,18 @@ def need(draft: Draft) -> Draft:
         needs[leaf].add(column)
     used = {node.source for node in draft.nodes if node.operator in ("leaf", "temporal", "pattern")}
     events = [event for event in draft.checked.events.values() if event.name in used]
+    patterns = {e.name: _pattern(draft, e, e.spec) for e in events if isinstance(e.spec, model.PatternEvent)}
+    leaves = [_leaf(draft, e, needs[e.name]) for e in events if e.kind in ("primitive", "raised")]
+    for each in patterns.values():
+        leaves += [rows_leaf(each), matches_leaf(each, needs[each.name])]
     return replace(
         draft,
-        leaves=tuple(_leaf(draft, e, needs[e.name]) for e in events if e.kind in ("primitive", "raised")),
+        nodes=tuple(
+            replace(n, pattern=patterns[n.source or ""]) if n.operator == "pattern" else n for n in draft.nodes
+        ),
+        leaves=tuple(leaves),
         temporals=tuple(_temporal(e.name, e.spec) for e in events if isinstance(e.spec, model.TemporalEvent)),
-        patterns=tuple(_pattern(draft, e, e.spec) for e in events if isinstance(e.spec, model.PatternEvent)),
+        patterns=tuple(patterns.values()),
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from estream.plan.draft import Definition, Draft, Key, Part, Use, Variant
 from estream.plan.leaves import constituents, leaves
 from estream.plan.model import Node, Subscription
+from estream.plan.pattern import rows_event
 from estream.spec.checked import CheckedEvent
 from estream.spec.event_expression import Apply, EventExpression, Name, to_text
 from estream.spec.expression_text import to_text as expression_text
@@ -59,10 +60,20 @@ class _Graph:
     def leaf(self, event: str, key: Key, home: str) -> int:
         """The node that gives the occurrences of a primitive, temporal or pattern event."""
         found = self.draft.checked.events[event]
-        operator = found.kind if found.kind in ("temporal", "pattern") else "leaf"
-        facts = (operator, event, home if operator == "temporal" else key, *_matching(found))
+        if isinstance(found.spec, PatternEvent):
+            return self._pattern(event, found, found.spec)
+        operator: Literal["temporal", "leaf"] = "temporal" if found.kind == "temporal" else "leaf"
+        facts = (operator, event, home if operator == "temporal" else key)
         draft = Node(0, operator, (), signature(*facts), 0, 0, event, key, leaves=(event,), text=event)
         return self._add(draft)
+
+    def _pattern(self, event: str, found: CheckedEvent, spec: PatternEvent) -> int:
+        """The node of a pattern event over the leaf of its rows."""
+        key, source = tuple(map(str, spec.partition_by)), rows_event(event)
+        leaf = Node(0, "leaf", (), signature("leaf", source, key), 0, 0, source, key, leaves=(source,), text=source)
+        rows = self._add(leaf)
+        signed = signature("pattern", event, key, *_matching(found, spec))
+        return self._add(Node(0, "pattern", (rows,), signed, 0, 0, event, key, leaves=(event,), text=event))
 
     def _part(self, definition: Definition, part: Part, home: str) -> int:
         operands = tuple(
@@ -82,7 +93,10 @@ class _Graph:
 
     def _use(self, definition: Definition, use: Use, home: str) -> int:
         if (use.event, None) not in self.draft.definitions:
-            return self.leaf(use.event, definition.keys.get(use.event, ()), home)
+            key = definition.keys.get(use.event, ())
+            leaf = self.leaf(use.event, key, home)
+            is_pattern = self.nodes[leaf].operator == "pattern"
+            return self._relay(use, ((use.event, key),), leaf) if is_pattern else leaf
         node = self.definition((use.event, None), home)
         return node if use.relay is None else self._relay(use, use.relay, node)
 
@@ -108,11 +122,8 @@ class _Graph:
         return self.by_signature[node.signature]
 
 
-def _matching(event: CheckedEvent) -> tuple[Any, ...]:
-    """What the partial matches of a pattern depend on; a primitive event keeps nothing."""
-    if not isinstance(event.spec, PatternEvent):
-        return ()
-    spec = event.spec
+def _matching(event: CheckedEvent, spec: PatternEvent) -> tuple[Any, ...]:
+    """What the partial matches of a pattern depend on."""
     within = spec.within.microseconds if spec.within else None
     predicates = [(name, expression_text(each)) for name, each in (*event.define, *event.output)]
     return " ".join(spec.pattern.split()), predicates, [*spec.partition_by], within, spec.skip

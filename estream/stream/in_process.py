@@ -64,7 +64,7 @@ def read_rows(query: CheckedQuery, inputs: Mapping[str, Path]) -> pa.Table:
 
 def _occurrences(plan: Plan, checked: Checked, graph: Graph, rows: Mapping[str, pa.Table]) -> pa.Table:
     """All primitive occurrences by time."""
-    parts = [_of_leaf(checked, graph, leaf, rows) for leaf in plan.leaves]
+    parts = [_of_leaf(checked, graph, leaf, rows) for leaf in plan.leaves if not leaf.matched]
     whole = pa.concat_tables(parts) if parts else batch_schema(graph).empty_table()
     order = np.argsort(whole.column("time").to_numpy(), kind="stable")
     return whole.take(pa.array(order)).combine_chunks()

@@ -23,9 +23,9 @@ FORMATS: dict[Format, str] = {"text": "txt", "json": "json", "dot": "dot", "merm
 
 DOT_ITEM = re.compile(r'  (\w+) \[label="((?:[^"\\]|\\.)*)", shape=\w+(?:, style=\w+)?\];')
 DOT_ARROW = re.compile(r"  (\w+) -> (\w+)(?: \[style=dashed\])?;")
-MERMAID_ITEM = re.compile(r'  (\w+)(\[\(|\[/|\[|\(\[|\(|\{\{)"([^"]*)"(\)\]|/\]|\]|\]\)|\)|\}\})')
+MERMAID_ITEM = re.compile(r'  (\w+)(\[\(|\[/|\[|\(\[|\(\(|\(|\{\{)"([^"]*)"(\)\]|/\]|\]|\]\)|\)\)|\)|\}\})')
 MERMAID_ARROW = re.compile(r"  (\w+) (?:-->|-\.->) (\w+)")
-CLOSING = {"[(": ")]", "[/": "/]", "[": "]", "([": "])", "(": ")", "{{": "}}"}
+CLOSING = {"[(": ")]", "[/": "/]", "[": "]", "([": "])", "((": "))", "(": ")", "{{": "}}"}
 
 
 EVENTS = """\
@@ -42,7 +42,8 @@ EVENTS = """\
 │   ├── Z = X and D · #9 · recent · point · by k · within 5 min · bounded
 │   │   ├── X = A ; B · #2 · as above
 │   │   └── D · #8
-│   └── M · #10 · bounded by within
+│   └── M · #11 · bounded by within
+│       └── M rows · #10
 """
 
 
