@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from estream.event import operator_kernel as kernel
 from estream.event.columns import one_chunk
 from estream.event.evaluate import evaluate
-from estream.event.operator_order import BEGINNING, Released, with_times
+from estream.event.operator_order import BEGINNING, Released, stretches, with_times
 from estream.event.operator_store import Arrays, Kept, KeyNumbers, Words, joined, place_map
 from estream.event.operator_text import decoded
 from estream.event.rows import arrow_type
@@ -95,12 +95,16 @@ def step_modify(modifier: Modifier, kept: Kept, released: Released, now: int) ->
     if modify.until is not None:
         released = released.filter(released.time < modify.until)
         now = min(now, modify.until)
+    return pa.concat_tables([_step(modifier, kept, part, below) for part, below in stretches(released, now)])
+
+
+def _step(modifier: Modifier, kept: Kept, released: Released, now: int) -> pa.Table:
     partitions = kept.keys["partitions"].numbers(released.rows)
     state, rows = kept.arrays["partitions"], kept.arrays["rows"]
     state.extend(kept.keys["partitions"].count)
     first = rows.extend(rows.length + len(partitions))
     kept.tables["rows"] = joined(kept.tables["rows"], decoded(released.rows, kept.tables["rows"].schema))
-    if modify.window is None:
+    if modifier.modify.window is None:
         output = _consecutive(modifier, kept, first, partitions)
     else:
         rows["time"][first : rows.length] = released.time

@@ -7,6 +7,7 @@ of their own, as in SQL: which of them goes first makes no difference.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +22,8 @@ from estream.event.operator_text import decoded
 from estream.event.words import FOREVER
 
 Words = npt.NDArray[np.int64]
+STRETCH = 32_768
+"""Rows that operators take at once."""
 BEGINNING = -FOREVER
 """The watermark before anything was seen."""
 
@@ -49,6 +52,15 @@ class Released:
     def filter(self, chosen: npt.NDArray[np.bool_]) -> Released:
         """Those that are chosen."""
         return self if chosen.all() else Released(self.time[chosen], self.rows.filter(pa.array(chosen)))
+
+
+def stretches(released: Released, now: int) -> Iterator[tuple[Released, int]]:
+    """Rows in parts that stay in the processor's cache, each with the time that no row after it is below."""
+    count = len(released.time)
+    for start in range(0, max(count, 1), STRETCH):
+        end = start + STRETCH
+        part = Released(released.time[start:end], released.rows.slice(start, STRETCH))
+        yield part, now if end >= count else int(released.time[end])
 
 
 def times_of(rows: pa.Table, column: str) -> Words:

@@ -16,7 +16,7 @@ from estream.event.columns import one_chunk
 from estream.event.evaluate import evaluate, holds
 from estream.event.operator_aggregates import FOUND, Results, operand_values
 from estream.event.operator_folds import LAYOUTS, Layout, Span, begin_part, sweep_part
-from estream.event.operator_order import Released
+from estream.event.operator_order import Released, stretches
 from estream.event.operator_store import Arrays, Kept, KeyNumbers, Words, joined, place_map
 from estream.event.operator_text import decoded
 from estream.event.operator_window import Output, SharedWindow
@@ -26,8 +26,6 @@ from estream.spec.expression import Attribute, Expression
 
 Values: TypeAlias = dict[tuple[str | None, str], pa.Array]
 """Columns by the event and name that expressions know them by."""
-STRETCH = 32_768
-"""Rows that are taken at once."""
 LEAST_SWEPT = 256
 """So few rows are not worth sweeping."""
 _OWN = {"rows": ("position", "time"), "time": ("position",)}
@@ -84,21 +82,12 @@ def _raw_schema(window: SharedWindow) -> pa.Schema:
 
 
 def step_window(window: SharedWindow, kept: Kept, released: Released, now: int) -> tuple[pa.Table, ...]:
-    """What each query gives for rows in order, where no row below `now` will come any more.
-
-    Many rows are taken in stretches, so that what is worked on stays in the processor's cache.
-    """
+    """What each query gives for rows in order, where no row below `now` will come any more."""
     given: list[tuple[pa.Table, ...]] = []
-    for start in range(0, max(len(released.time), 1), STRETCH):
-        end = start + STRETCH
-        rows = released.rows.slice(start, STRETCH)
-        cells = kept.keys["cells"].numbers(rows)
-        stretch = _Stretch(
-            Released(released.time[start:end], rows),
-            cells,
-            kept.keys["partitions"].numbers(rows) if window.extent.by == "rows" else cells,
-            now if end >= len(released.time) else int(released.time[end]),
-        )
+    for part, below in stretches(released, now):
+        cells = kept.keys["cells"].numbers(part.rows)
+        partitions = kept.keys["partitions"].numbers(part.rows) if window.extent.by == "rows" else cells
+        stretch = _Stretch(part, cells, partitions, below)
         raw = _raw(window, kept, stretch)
         if window.extent.batch:
             raw = _closed(window, kept, raw, stretch)

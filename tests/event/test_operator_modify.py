@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estream.event.operator import begin, step
+from estream.event.operator_order import STRETCH
 from estream.event.operator_segments import load, save
 from tests.reference import operators_stream as reference
 from tests.reference.operators_runs import Cuts, compiled, in_order, rows_of, run, sample, table_of
@@ -59,7 +60,11 @@ def test_every_modifier_is_that_of_the_reference(modify: dict[str, Any], count: 
 
 
 @pytest.mark.parametrize("window", [None, 40, 7])
-def test_long_runs_forget_old_rows_and_change_nothing(window: int | None) -> None:
+@pytest.mark.parametrize("stretch", [7, STRETCH])
+def test_long_runs_forget_old_rows_and_change_nothing(
+    window: int | None, stretch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("estream.event.operator_order.STRETCH", stretch)
     every = 10 if window else None
     modify = {"function": "adiff", "attributes": ["n"], "partition_by": ["k"], "window": window, "every": every}
     said = {**modify, **({"window": f"{window} us", "every": "10 us"} if window else {})}

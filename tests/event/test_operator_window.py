@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estream.event.operator import compile_operator
-from estream.event.window import STRETCH
+from estream.event.operator_order import STRETCH
 from tests.reference import operators_stream as reference
 from tests.reference.operators_runs import Cuts, compiled, in_order, planned, run, run_each, sample
 from tests.reference.operators_stream import Row
@@ -90,7 +90,7 @@ def test_every_aggregate_over_every_window_is_that_of_the_reference(
 def test_long_runs_forget_old_rows_and_change_nothing(
     extent: dict[str, Any], slide: str, stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("estream.event.window.STRETCH", stretch)
+    monkeypatch.setattr("estream.event.operator_order.STRETCH", stretch)
     window = extent | {"slide": slide}
     operator = compiled({"window": window, "partition_by": "k", "group_by": "g", "select": SELECT})
     rows = sample(3_000, seed=5, keys=40)
