@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from estream.event import operator_kernel as kernel
 from estream.event.columns import one_chunk
 from estream.event.evaluate import evaluate
+from estream.event.operator_ends import ends_of_windows, link
 from estream.event.operator_order import BEGINNING, Released, stretches, with_times
 from estream.event.operator_store import Arrays, Kept, KeyNumbers, Words, joined, place_map
 from estream.event.operator_text import decoded
@@ -109,7 +110,7 @@ def _step(modifier: Modifier, kept: Kept, released: Released, now: int) -> pa.Ta
     else:
         rows["time"][first : rows.length] = released.time
         rows["partition"][first : rows.length] = partitions
-        kernel.link(first, partitions, rows["following"], state["front"], state["last"])
+        link(first, partitions, rows["following"], state["front"], state["last"])
         output = _windows(modifier, kept, now)
     _sweep(modifier, kept)
     return output
@@ -141,7 +142,7 @@ def _windows(modifier: Modifier, kept: Kept, now: int) -> pa.Table:
     count = 0
     for counting in (True, False):
         out = tuple(np.empty(count, dtype=np.int64) for _ in range(3))
-        count = kernel.ends_of_windows(spec, rows["time"], rows["following"], cells, (*out, counting))
+        count = ends_of_windows(spec, rows["time"], rows["following"], cells, (*out, counting))
     kept.numbers["since"] = max(kept.numbers["since"], now)
     return _changed(modifier, kept.tables["rows"], *out)
 
