@@ -17,6 +17,7 @@ _WORDS = {
 MICROSECONDS = {word: size for size, words in _WORDS.items() for word in words.split()}
 """Every unit's word and its length."""
 
+_MOST_DIGITS = 40
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -33,6 +34,8 @@ def duration(number: str, unit: str) -> int:
     size = MICROSECONDS.get(unit) or MICROSECONDS.get(unit.lower())
     if size is None:
         raise ValueError(f"{unit!r} is not a unit of time; use us, ms, s, min, h, d or their words")
+    if len(number) > _MOST_DIGITS:
+        raise ValueError(f"'{number[:_MOST_DIGITS]}...' has too many digits for a duration")
     exact = Fraction(number) * size
     if exact.denominator != 1 or exact <= 0:
         raise ValueError(f"'{number} {unit}' is not a positive whole number of microseconds")

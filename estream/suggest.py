@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 
-_MOST_COMPARED = 500
+_MOST_COMPARED = 1000
 _CUTOFF = 0.6
 _MOST_LISTED = 40
 """More than anyone writes by hand; a generated file with thousands of names still gets short answers soon."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from estream.errors import Problem
+from estream.errors import Place, Problem
 from estream.plan.draft import Definition, Draft, Key, Use, uses
 from estream.plan.leaves import constituents, keyed, once
 from estream.spec.types import DataType
-from estream.suggest import suggestion
+from estream.suggest import did_you_mean, listed, suggestion
 from estream.text import Text
 
 
@@ -19,7 +19,11 @@ def partition(draft: Draft, definition: Definition) -> tuple[Mapping[str, Key], 
         return _from_map(draft, definition, given)
     leaves = once(leaf for use in uses(definition.root) for leaf in constituents(draft, use))
     keys = {leaf: tuple(map(str, given)) for leaf in leaves if not draft.is_temporal(leaf)}
-    problems = [problem for leaf in keys for problem in _missing(draft, definition, leaf, given)]
+    # An attribute is told once, with the first event that lacks it.
+    first: dict[Place, Problem] = {}
+    for problem in (problem for leaf in keys for problem in _missing(draft, definition, leaf, given)):
+        first.setdefault(problem.place, problem)
+    problems = list(first.values())
     return keys, problems or list(_types_differ(draft, definition, keys, given))
 
 
@@ -60,8 +64,11 @@ def _missing(draft: Draft, definition: Definition, leaf: str, attributes: tuple[
     columns = draft.checked.events[leaf].columns or {}
     for attribute in attributes:
         if attribute not in columns:
-            message = f"event '{definition.name}': partition_by uses '{attribute}'; event '{leaf}' has "
-            yield attribute.problem(message + ", ".join(columns), hint="a map gives each event its own attributes")
+            message = (
+                f"event '{definition.name}': partition_by uses '{attribute}'; event '{leaf}' has {listed(columns)}"
+            )
+            hint = did_you_mean(attribute, columns) or "a map gives each event its own attributes"
+            yield attribute.problem(message, hint=hint)
 
 
 def _types_differ(

@@ -143,7 +143,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         count = float(number)
         if not count.is_integer() or not LEAST_TIMES <= count <= MOST_TIMES:
             start = number.start_pos or 0
-            message = f"times({number}, ...) is wrong; write a whole number from {LEAST_TIMES} to {MOST_TIMES}"
+            message = f"times({number[:20]}, ...) is wrong; write a whole number from {LEAST_TIMES} to {MOST_TIMES}"
             self._wrong(message, (start, start + len(number)))
             count = LEAST_TIMES
         return Apply("times", (parts[1],), count=int(count), span=_span(meta))

@@ -13,11 +13,14 @@ from estream.spec.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, TIMESTAMP
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_MOST_DIGITS = 400
 _CLOCK_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
 
 
 def number(digits: str, span: Span) -> Literal:
     """A whole number as int or bigint, all other numbers as double; ValueError when it is too large."""
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"the number {digits[:20]}... has more than {_MOST_DIGITS} digits")
     if re.fullmatch(r"-?\d+", digits):
         whole = int(digits)
         if -(2**31) <= whole < 2**31:
@@ -53,6 +56,8 @@ def day(text: str, span: Span) -> Literal:
 
 def interval(amount: str, first: str | None, last: str | None, span: Span) -> Literal:
     """`INTERVAL amount first [TO last]`, or with the units in the amount; ValueError when it has no fixed length."""
+    if len(amount) > _MOST_DIGITS:
+        raise ValueError(f"the interval '{amount[:20]}...' is longer than {_MOST_DIGITS} characters")
     if last is not None and first is not None:
         exact = Fraction(_clock(amount, first.upper(), last.upper()))
     elif first is not None:

@@ -234,7 +234,8 @@ class _Parser:
         least = int(found[1]) if found else 0
         most = None if found is None or (found[2] and not found[3]) else int(found[3] or found[1])
         if found is None or most == 0 or (most is not None and most < least):
-            message = f"'{token.text}' is no repetition; write {{n}}, {{n,}} or {{n,m}} with n <= m and m >= 1"
+            wrong = Text(token.text).brief
+            message = f"{wrong} is no repetition; write {{n}}, {{n,}} or {{n,m}} with n <= m and m >= 1"
             raise EStreamError([self.text.problem(message, token.start, len(token.text))])
         return least, most
 

@@ -35,6 +35,7 @@ def problems_of(text: str | bytes) -> list[Problem]:
         assert 1 <= problem.place.line <= max(len(parsed.lines), 1)
         assert problem.place.column >= 1
         assert len(problem.message) <= LONGEST_MESSAGE
+        assert "sys.set_int_max" not in problem.message
     return problems
 
 
@@ -88,6 +89,12 @@ NESTED = {
     "when_timers": when("A" + " + 1 s" * MANY),
     "when_times": when("times(2," * 5000 + "A" + ")" * 5000),
     "when_digits": when("A + " + "9" * 100_000 + " s"),
+    "when_digits_of_a_duration": when("A + " + "9" * 5000 + " s"),
+    "when_digits_of_times": when("times(" + "9" * 300 + ", A)"),
+    "mask_digits_of_an_interval": mask("ts < ts + interval '" + "9" * 5000 + "' second"),
+    "within_digits": parts("events", f"E: {{when: V ; V, within: '{'9' * 5000} s'}}"),
+    "sql_digits": sql("SELECT ts, " + "9" * 5000 + " AS a FROM V GROUP BY " + "9" * 5000),
+    "pattern_digits": pattern("a{" + "9" * 5000 + "}"),
     "sql_not": sql("SELECT ts FROM V WHERE " + "not " * 4000 + "true"),
     "sql_case": sql("SELECT ts, " + "case when true then " * 600 + "1" + " end" * 600 + " AS a FROM V"),
     "sql_comments": sql("SELECT ts " + "/* " * 6000 + " FROM V"),
