@@ -6,7 +6,7 @@ reads for itself, and that Spark's own watermark holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -17,7 +17,8 @@ from estream.plan.model import Leaf, Plan
 from estream.spec import model
 from estream.spec.checked import Checked
 from estream.stream.column import to_column
-from estream.stream.emission import RECORD, REFUSED, TIME, Emission
+from estream.stream.emission import RECORD, REFUSED, TIME, Emission, Fed
+from estream.stream.feed import Feed, computed
 from estream.stream.fuse import Fused, fuse, stream_of
 from estream.stream.source import CORRUPT
 from estream.stream.sql_branch import Reader, sql_frame
@@ -30,6 +31,7 @@ class Branch:
     frame: DataFrame
     source: str | None
     emissions: tuple[Emission, ...]
+    fed: tuple[Fed, ...] = ()
 
 
 @dataclass(slots=True)
@@ -46,25 +48,63 @@ class _Columns:
         return self.chosen[query, name]
 
 
-def branches(plan: Plan, checked: Checked, reader: Reader, refuse_ahead: bool) -> tuple[Branch, ...]:
+def branches(
+    plan: Plan, checked: Checked, reader: Reader, given: Sequence[Feed], refuse_ahead: bool
+) -> tuple[Branch, ...]:
     """Every branch of a plan; `refuse_ahead` if rows too far ahead of the clock are refused, as in a live run."""
-    by_query: dict[str, list[Leaf]] = {}
-    for leaf in plan.leaves:
+    ours = computed(given)
+    wanted: dict[str, _Wanted] = {feed.source: _Wanted() for feed in given}
+    for feed in given:
+        wanted[feed.source].feeds.append(feed)
+    for leaf in (each for each in plan.leaves if not each.matched):
         if leaf.query not in checked.queries:
             raise EStreamError(f"event '{leaf.name}': raised events need a service; `estream serve` has one")
-        by_query.setdefault(leaf.query, []).append(leaf)
+        if leaf.query not in ours:
+            wanted.setdefault(leaf.query, _Wanted()).leaves.append(leaf)
     made = []
     for stream in plan.streams:
-        members = {name: leaves for name, leaves in by_query.items() if stream_of(checked, name) == stream.name}
+        members = {name: each for name, each in wanted.items() if stream_of(checked, name) == stream.name}
         made.append(_stream_branch(checked, stream.name, members, reader, refuse_ahead))
-    for name, leaves in by_query.items():
+    for name, each in wanted.items():
         if stream_of(checked, name) is None:
-            made.append(_query_branch(checked, name, leaves, reader))
+            made.append(_query_branch(checked, name, each, reader))
     return tuple(made)
 
 
+@dataclass(slots=True)
+class _Wanted:
+    """What reads the rows of a query."""
+
+    leaves: list[Leaf] = field(default_factory=list)
+    feeds: list[Feed] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Choice:
+    """What a branch gives, as it is put together."""
+
+    columns: _Columns = field(default_factory=_Columns)
+    masks: list[Column] = field(default_factory=list)
+    emissions: list[Emission] = field(default_factory=list)
+    fed: list[Fed] = field(default_factory=list)
+
+    def add(self, query: str, wanted: _Wanted, holds: Column, of: Callable[[str], Column]) -> None:
+        """Take what is wanted of a query, whose rows are those where `holds` is true."""
+        for leaf in wanted.leaves:
+            mask = self._mask(holds & _mask(leaf, of))
+            self.emissions.append(Emission(leaf, mask, _attributes(leaf, query, self.columns, of)))
+        for feed in wanted.feeds:
+            columns = {name: self.columns.add(query, name, of(name)) for name in feed.columns}
+            self.fed.append(Fed(feed, self._mask(holds), columns))
+
+    def _mask(self, holds: Column) -> str:
+        name = f"m{len(self.masks)}"
+        self.masks.append(F.coalesce(holds, F.lit(False)).alias(name))
+        return name
+
+
 def _stream_branch(
-    checked: Checked, stream: str, members: Mapping[str, list[Leaf]], reader: Reader, refuse_ahead: bool
+    checked: Checked, stream: str, members: Mapping[str, _Wanted], reader: Reader, refuse_ahead: bool
 ) -> Branch:
     query = checked.queries[stream]
     spec = query.spec
@@ -72,22 +112,15 @@ def _stream_branch(
         raise TypeError(f"'{stream}' is no stream")
     scan = reader.stream(stream, stream)
     ahead = (spec.max_ahead or checked.ceq.settings.stream.max_ahead).microseconds if refuse_ahead else None
-    refused = _refused(scan, query.time, ahead)
-    fused = fuse(reader.session, checked, stream, scan, refused, set(members))
-    columns = _Columns()
-    masks: list[Column] = []
-    emissions = []
-    for name, leaves in members.items():
-        for leaf in leaves:
-            mask = f"m{len(masks)}"
-            holds = fused.holds(name) & _mask(leaf, _of(fused, name))
-            masks.append(F.coalesce(holds, F.lit(False)).alias(mask))
-            emissions.append(Emission(leaf, mask, _attributes(leaf, name, columns, _of(fused, name))))
+    fused = fuse(reader.session, checked, stream, scan, _refused(scan, query.time, ahead), set(members))
+    choice = _Choice()
+    for name, wanted in members.items():
+        choice.add(name, wanted, fused.holds(name), _of(fused, name))
     time = F.unix_micros(fused.column(stream, query.time)).alias(TIME)
     whole = F.to_json(F.struct(*(fused.column(stream, name).alias(name) for name in query.columns)))
     record = F.when(fused.refused.isNotNull(), whole).alias(RECORD)
-    frame = fused.frame.select(time, fused.refused.alias(REFUSED), record, *masks, *columns.columns)
-    return Branch(frame, stream, tuple(emissions))
+    frame = fused.frame.select(time, fused.refused.alias(REFUSED), record, *choice.masks, *choice.columns.columns)
+    return Branch(frame, stream, tuple(choice.emissions), tuple(choice.fed))
 
 
 def _refused(scan: DataFrame, time: str, ahead: int | None) -> Column:
@@ -103,19 +136,13 @@ def _refused(scan: DataFrame, time: str, ahead: int | None) -> Column:
     return reason
 
 
-def _query_branch(checked: Checked, name: str, leaves: Iterable[Leaf], reader: Reader) -> Branch:
+def _query_branch(checked: Checked, name: str, wanted: _Wanted, reader: Reader) -> Branch:
+    choice = _Choice()
     frame = sql_frame(checked, name, reader)
-    columns, emissions = _Columns(), []
-    masks: list[Column] = []
-
-    def of(column: str) -> Column:
-        return F.col(f"`{column}`")
-
-    for leaf in leaves:
-        mask = f"m{len(masks)}"
-        masks.append(F.coalesce(_mask(leaf, of), F.lit(False)).alias(mask))
-        emissions.append(Emission(leaf, mask, _attributes(leaf, name, columns, of)))
-    return Branch(frame.select(*masks, *columns.columns), None, tuple(emissions))
+    choice.add(name, wanted, F.lit(True), lambda column: F.col(f"`{column}`"))
+    return Branch(
+        frame.select(*choice.masks, *choice.columns.columns), None, tuple(choice.emissions), tuple(choice.fed)
+    )
 
 
 def _of(fused: Fused, query: str) -> Callable[[str], Column]:

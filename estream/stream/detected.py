@@ -55,7 +55,7 @@ def to_lines(plan: Plan, detections: pa.Table) -> Iterator[str]:
     """One line of JSON per detection."""
     needed = {leaf.name: leaf.needed for leaf in plan.leaves}
     for row in detections.to_pylist():
-        yield json.dumps(to_object(row, needed), ensure_ascii=False, default=_json)
+        yield json.dumps(to_object(row, needed), ensure_ascii=False, default=to_json_value)
 
 
 def to_object(row: Mapping[str, Any], needed: Mapping[str, Iterable[str]]) -> dict[str, Any]:
@@ -88,7 +88,8 @@ def instant(microseconds: int) -> str:
     return moment.isoformat(timespec="microseconds" if moment.microsecond else "seconds").replace("+00:00", "Z")
 
 
-def _json(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
+    """What stands in JSON for a value that JSON does not have."""
     match value:
         case datetime():
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")

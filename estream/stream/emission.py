@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from estream.plan.model import Leaf
+from estream.stream.feed import Feed
 
 TIME, REFUSED, RECORD = "t", "refused", "record"
 """Columns of a stream's branch: the time of the source row, why it is refused, and then the row as it came."""
@@ -19,3 +20,13 @@ class Emission:
     mask: str
     columns: Mapping[str, str]
     """Attribute to column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """Which columns of a branch are the rows that a feed takes."""
+
+    feed: Feed
+    mask: str
+    columns: Mapping[str, str]
+    """Column of the source to column of the branch."""

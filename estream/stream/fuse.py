@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from estream.spec.checked import Checked, CheckedQuery
 from estream.stream.column import to_column
+from estream.stream.span import in_span
 from estream.stream.sql_text import is_plain, sql_of, with_condition
 
 CARRIED = "__carried"
@@ -96,5 +97,6 @@ def _add(session: SparkSession, frame: DataFrame, kept: list[str], query: Checke
     own = F.struct(*(F.col(f"`{column}`") for column in query.columns))
     parts = [REFUSED, *(part for name in kept for part in (name, _flag(name)))]
     before = [F.col(f"{CARRIED}.`{part}`") for part in parts]
-    holds = F.col(f"{CARRIED}.`{_flag(source)}`") & F.coalesce(condition, F.lit(False))
+    time = F.col(f"{CARRIED}.`{source}`.`{checked.queries[source].time}`")
+    holds = F.col(f"{CARRIED}.`{_flag(source)}`") & F.coalesce(condition & in_span(query, time), F.lit(False))
     return flat.select(F.struct(*before, own.alias(query.name), holds.alias(_flag(query.name))).alias(CARRIED))

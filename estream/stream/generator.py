@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from estream.event.graph import Graph
 from estream.plan.model import Leaf
-from estream.stream.emission import RECORD, REFUSED, TIME, Emission
+from estream.stream.emission import RECORD, REFUSED, TIME, Emission, Fed
+from estream.stream.feed import Feed
 from estream.stream.layout import ROWS, Route
-from estream.stream.occurrence import occurrences
+from estream.stream.occurrence import microseconds, occurrences
 from estream.stream.pack import FIRST, Packed, to_batch, to_bytes
 from estream.stream.shard import shards_of, spark_keys, spread
 
@@ -33,6 +36,7 @@ class Generator:
 
     source: str | None
     emissions: tuple[Emission, ...]
+    fed: tuple[Fed, ...]
     routes: tuple[Route, ...]
     shards: int
     piece: int | None = None
@@ -55,6 +59,7 @@ class _Work:
     generator: Generator
     rows: int = 0
     gathered: dict[tuple[int, str], list[pa.Table]] = field(default_factory=dict)
+    fed: dict[tuple[int, Feed], list[pa.Table]] = field(default_factory=dict)
     dead: list[pa.Table] = field(default_factory=list)
     least: int | None = None
     greatest: int | None = None
@@ -73,6 +78,16 @@ class _Work:
                 self.raised[emission.leaf.name] += chosen.num_rows
                 columns = {name: chosen.column(column) for name, column in emission.columns.items()}
                 self._send(emission.leaf, columns)
+        for fed in self.generator.fed:
+            self._feed(fed, batch.filter(batch.column(fed.mask)))
+
+    def _feed(self, fed: Fed, chosen: pa.RecordBatch) -> None:
+        """Rows for an operator, by the shards of its key."""
+        table = pa.table({name: chosen.column(column) for name, column in fed.columns.items()})
+        self.rows += table.num_rows
+        home = crc32(fed.feed.label.encode()) % self.generator.shards
+        for shard, part in by_key(table, fed.feed.key, self.generator.shards, home):
+            self.fed.setdefault((shard, fed.feed), []).append(part)
 
     def _mark(self, batch: pa.RecordBatch) -> None:
         """Times before any condition; a refused row must not move the watermark."""
@@ -104,11 +119,16 @@ class _Work:
         """The rows gathered so far; they are given away."""
         keys = spark_keys(self.generator.shards)
         made = [
-            Packed(keys[shard], "rows", label, to_bytes(part), _least(part))
+            Packed(keys[shard], "rows", label, to_bytes(part), _least(part, "time"))
             for (shard, label), tables in self.gathered.items()
-            for part in pieces(pa.concat_tables(tables).combine_chunks(), self.generator.piece)
+            for part in pieces(pa.concat_tables(tables).combine_chunks(), "time", self.generator.piece)
         ]
-        self.gathered, self.rows = {}, 0
+        made += [
+            Packed(keys[shard], "feed", feed.label, to_bytes(part), _least(part, feed.time))
+            for (shard, feed), tables in self.fed.items()
+            for part in pieces(pa.concat_tables(tables).combine_chunks(), feed.time, self.generator.piece)
+        ]
+        self.gathered, self.fed, self.rows = {}, {}, 0
         return made
 
     def told(self) -> list[Packed]:
@@ -122,17 +142,17 @@ class _Work:
         return made
 
 
-def _least(table: pa.Table) -> int:
-    least = pc.min(table.column("time")).as_py()
+def _least(table: pa.Table, time: str) -> int:
+    least = pc.min(microseconds(table.column(time))).as_py()
     return FIRST if least is None else int(least)
 
 
-def pieces(table: pa.Table, size: int | None) -> Iterator[pa.Table]:
+def pieces(table: pa.Table, time: str, size: int | None) -> Iterator[pa.Table]:
     """The rows as they are, or by time in pieces of this size."""
     if size is None:
         yield table
         return
-    table = table.sort_by("time")
+    table = table.sort_by(time)
     yield from (table.slice(first, size) for first in range(0, table.num_rows, size))
 
 
@@ -140,14 +160,29 @@ def split(
     route: Route, leaf: Leaf, table: pa.Table, columns: Mapping[str, Any], shards: int
 ) -> Iterator[tuple[int, pa.Table]]:
     """The occurrences of an event by the shard of the route they belong to."""
-    key = route.keys[leaf.name]
-    if shards == 1 or (not key and route.name != ROWS):
-        yield route.home(shards), table
-        return
-    if route.name == ROWS:
-        numbers = spread(np.asarray(table.column("id").to_numpy()) * np.int64(-7046029254386353131), shards)
+    key, home = route.keys[leaf.name], route.home(shards)
+    if route.name == ROWS and shards > 1:
+        hashes = np.asarray(table.column("id").to_numpy()) * np.int64(-7046029254386353131)
+        yield from by_number(table, spread(hashes, shards), shards)
     else:
-        numbers = shards_of(pa.table([columns[name] for name in key], names=list(key)), key, shards)
+        keyed = pa.table([columns[name] for name in key], names=list(key))
+        yield from by_key(table, key, shards, home, keyed)
+
+
+def by_key(
+    table: pa.Table, key: Sequence[str], shards: int, home: int, keyed: pa.Table | None = None
+) -> Iterator[tuple[int, pa.Table]]:
+    """Rows by the shard of their key, which stands in `keyed` if not in the rows; without a key all are at home."""
+    if not table.num_rows:
+        return
+    if shards == 1 or not key:
+        yield home, table
+    else:
+        yield from by_number(table, shards_of(table if keyed is None else keyed, key, shards), shards)
+
+
+def by_number(table: pa.Table, numbers: npt.NDArray[np.int64], shards: int) -> Iterator[tuple[int, pa.Table]]:
+    """Rows by the number of their shard."""
     for shard in range(shards):
         part = table.filter(pa.array(numbers == shard))
         if part.num_rows:

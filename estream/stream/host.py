@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -14,20 +14,22 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from estream.event.detect import Step, step
 from estream.event.graph import Graph
+from estream.event.operator_chain import step_chain
 from estream.event.rows import batch_schema
-from estream.stream.host_state import Held, Slot, fetch, forget, keep
+from estream.stream.compute import raised
+from estream.stream.feed import Feed
+from estream.stream.host_state import Held, Programs, Slot, fetch, forget, keep
+from estream.stream.late import late_rows
 from estream.stream.layout import RELAY, Route
 from estream.stream.pack import Packed, from_columns, to_bytes, to_frame, to_table
 from estream.stream.relay import relay
 from estream.stream.shard import spark_keys
-from estream.stream.watermark import Mark, Progress, Timing, advance
-
-Routes = Mapping[str, tuple[Route, Graph]]
+from estream.stream.watermark import BEGINNING, Mark, Progress, Timing, advance
 
 _KEY = StructType([StructField("name", StringType())])
 _VALUE = StructType([StructField("value", BinaryType())])
-_graphs: dict[str, Routes] = {}
-"""The graphs of this worker, by run: they are made once."""
+_programs: dict[str, Programs] = {}
+"""Those of this worker, by run and stage: they are made once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +43,41 @@ class Hosted:
     """Those of this stage."""
     following: tuple[Route, ...]
     """Those of the next stage, to which occurrences are relayed."""
+    feeds: tuple[Feed, ...]
+    """What this stage computes for the next one."""
     timings: Mapping[str, Timing]
     shards: int
     is_held: bool
     """Whether Spark's watermark counts: some branch comes out behind it."""
 
-    def graphs(self) -> Routes:
-        """The routes with their graphs."""
+    @property
+    def is_needed(self) -> bool:
+        """Whether the stage does more than hand on."""
+        return self.stage == 0 or bool(self.routes)
+
+    def programs(self) -> Programs:
+        """Routes with their graphs, feeds with their operators."""
         key = f"{self.run}/{self.stage}"
-        if key not in _graphs:
-            _graphs.clear()
-            _graphs[key] = {route.label: (route, route.graph()) for route in self.routes}
-        return _graphs[key]
+        if key not in _programs:
+            for old in [old for old in _programs if not old.startswith(self.run)]:
+                del _programs[old]
+            _programs[key] = Programs(_graphs(self.routes), {feed.label: feed.chain() for feed in self.feeds})
+        return _programs[key]
+
+    def next_graphs(self) -> Mapping[str, tuple[Route, Graph]]:
+        """The routes of the next stage with their graphs, which rows of feeds are made for."""
+        key = f"{self.run}/{self.stage}>"
+        if key not in _programs:
+            _programs[key] = Programs(_graphs(self.following), {})
+        return _programs[key].routes
+
+    def behind(self) -> int:
+        """How far the next stage stays behind: what feeds give may be so much older than the watermark."""
+        return max((feed.behind() for feed in self.feeds), default=0)
+
+
+def _graphs(routes: Iterable[Route]) -> dict[str, tuple[Route, Graph]]:
+    return {route.label: (route, route.graph()) for route in routes}
 
 
 @dataclass(slots=True)
@@ -60,7 +85,9 @@ class Inbox:
     """What came to a shard in one micro-batch."""
 
     rows: dict[str, list[pa.Table]] = field(default_factory=dict)
-    relayed: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
+    fed: dict[str, list[pa.Table]] = field(default_factory=dict)
+    """By feed."""
+    relayed: dict[str, list[pa.Table]] = field(default_factory=dict)
     """By route and signature."""
     marks: list[Mark] = field(default_factory=list)
     told: list[Packed] = field(default_factory=list)
@@ -82,8 +109,9 @@ class Inbox:
         if row.kind == "rows" and row.name.startswith(f"{stage}:"):
             self.rows.setdefault(row.name, []).append(to_table(row.payload))
         elif row.kind == "relayed" and row.name.startswith(f"{stage}:"):
-            label, _, signature = row.name.rpartition(" ")
-            self.relayed.setdefault((label, signature), []).append(to_table(row.payload))
+            self.relayed.setdefault(row.name, []).append(to_table(row.payload))
+        elif row.kind == "feed":
+            self.fed.setdefault(row.name, []).append(to_table(row.payload))
         elif row.kind == "clock":
             self.clock = max(int(row.payload), self.clock or 0)
         elif row.kind in ("mark", "alive"):
@@ -112,15 +140,15 @@ class Host(StatefulProcessor):
         hosted = self.hosted
         inbox = Inbox.of((row for frame in rows for row in from_columns(frame)), hosted.stage)
         shard = int(key[0])
-        if hosted.stage and not hosted.routes:
+        if not hosted.is_needed:
             yield to_frame(inbox.passing)
             return
-        slot, routes = Slot(hosted.run, hosted.stage, shard), hosted.graphs()
+        slot, programs = Slot(hosted.run, hosted.stage, shard), hosted.programs()
         forget(hosted.run)
-        held = fetch(slot, self.chunks, routes)
+        held = fetch(slot, self.chunks, programs)
         watermark = timerValues.getCurrentWatermarkInMs() * 1000 if hosted.is_held else None
         out = run_batch(hosted, held, inbox, watermark, shard)
-        keep(slot, self.chunks, held, routes)
+        keep(slot, self.chunks, held, programs)
         yield to_frame(out)
 
     def close(self) -> None:
@@ -139,32 +167,60 @@ def run_batch(
     else:
         held.progress = Progress(**inbox.reached)
     out = list(inbox.passing)
-    for label, (route, graph) in hosted.graphs().items():
+    for label, (route, graph) in hosted.programs().routes.items():
         found = step(
             graph,
             held.states[label],
-            _joined(inbox.rows.get(label, []), graph),
+            _joined(inbox.rows.get(label, []), batch_schema(graph)),
             held.progress.watermark if end is None else end,
             end is not None,
             first=held.progress.first,
-            relayed={node: _relayed(inbox, label, signature) for signature, (node, _) in route.relays.items()},
+            relayed=_due(held, inbox, route, end is not None),
         )
-        out += _packed(found, label, shard)
+        out += _packed(found, label, graph, shard)
         for following in hosted.following:
             out += relay(found.detections, following, graph, hosted.shards)
+    for feed in hosted.feeds:
+        out += _computed(hosted, held, feed, inbox.fed.get(feed.label, []), shard, end)
     if hosted.stage == 0:
-        out += _told(held.progress, inbox, shard, hosted.shards)
+        out += _told(held.progress, inbox, shard, hosted)
     return out
 
 
-def _relayed(inbox: Inbox, label: str, signature: str) -> pa.Table:
-    tables = inbox.relayed.get((label, signature))
-    return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
+def _due(held: Held, inbox: Inbox, route: Route, is_end: bool) -> dict[int, pa.Table]:
+    """What is relayed to a route and has ended before the watermark; the rest is kept."""
+    due: dict[int, pa.Table] = {}
+    for signature, (node, _) in route.relays.items():
+        name = f"{route.label} {signature}"
+        tables = inbox.relayed.get(name, []) + ([held.pending.pop(name)] if name in held.pending else [])
+        if tables:
+            whole = pa.concat_tables(tables).combine_chunks()
+            ready = pc.less(whole.column("end"), held.progress.watermark)
+            due[node] = whole if is_end else whole.filter(ready)
+            if due[node].num_rows < whole.num_rows:
+                held.pending[name] = whole.filter(pc.invert(ready))
+    return due
 
 
-def _joined(tables: list[pa.Table], graph: Graph) -> pa.Table:
+def _computed(
+    hosted: Hosted, held: Held, feed: Feed, tables: list[pa.Table], shard: int, end: int | None
+) -> Iterator[Packed]:
+    """What the operators of a feed give, as rows for the next stage."""
+    chain, states = hosted.programs().chains[feed.label], held.operators[feed.label]
+    batch = _joined(tables, next(one for one in chain.operators if one.queries[0].source == feed.source).source)
+    watermark = held.progress.watermark if end is None else end
+    given = step_chain(chain, states, {feed.source: batch}, watermark, end is not None)
+    yield from raised(given, hosted.next_graphs(), hosted.shards)
+    for operator, state in zip(chain.operators, states, strict=True):
+        if state.buffer.late.num_rows:
+            query = operator.queries[0]
+            late = late_rows(state.buffer.late, query.source_time, query.name)
+            yield Packed(shard, "late", feed.label, to_bytes(late))
+
+
+def _joined(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     if not tables:
-        return batch_schema(graph).empty_table()
+        return schema.empty_table()
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 
@@ -175,18 +231,19 @@ def own_detections(detections: pa.Table) -> pa.Table:
     return detections.filter(pc.invert(pc.starts_with(detections.column("event").cast(pa.string()), RELAY)))
 
 
-def _packed(found: Step, label: str, shard: int) -> Iterator[Packed]:
+def _packed(found: Step, label: str, graph: Graph, shard: int) -> Iterator[Packed]:
     own = own_detections(found.detections)
     if own.num_rows:
         yield Packed(shard, "detections", label, to_bytes(own))
     if found.late.num_rows:
-        yield Packed(shard, "late", label, to_bytes(found.late))
+        yield Packed(shard, "late", label, to_bytes(late_rows(found.late, "time", graph.events)))
 
 
-def _told(progress: Progress, inbox: Inbox, shard: int, shards: int) -> Iterator[Packed]:
+def _told(progress: Progress, inbox: Inbox, shard: int, hosted: Hosted) -> Iterator[Packed]:
     """The progress for the second stage; the first shard also tells it to the world."""
-    facts = {name: getattr(progress, name) for name in Progress.__slots__}
-    yield Packed(shard, "reached", "", json.dumps(facts).encode())
-    if shard == spark_keys(shards)[0]:
+    facts = asdict(progress)
+    reached = max(progress.watermark - hosted.behind(), BEGINNING)
+    yield Packed(shard, "reached", "", json.dumps(facts | {"watermark": reached}).encode())
+    if shard == spark_keys(hosted.shards)[0]:
         yield Packed(shard, "status", "progress", json.dumps(facts).encode())
         yield from (Packed(shard, "status", row.name, row.payload) for row in inbox.told)

@@ -10,18 +10,24 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+import pyarrow as pa
+
+from estream.event import operator_segments
 from estream.event.graph import Graph
-from estream.event.segments import load, save
+from estream.event.operator import Operator, OperatorState
+from estream.event.operator_chain import Chain, begin_chain
+from estream.event.segments import Saved, load, save
 from estream.event.state import State
 from estream.stream.layout import Route
+from estream.stream.pack import to_bytes, to_table
 from estream.stream.watermark import Progress
 
 CHUNK = 1 << 20
 """The most bytes of a value: larger ones make the state store slow."""
 
-_HEAD, _PROGRESS = "head", "progress"
+_HEAD, _PROGRESS, _PENDING = "head", "progress", "pending"
 _SEPARATOR = "\x1f"
 
 
@@ -41,6 +47,10 @@ class Held:
     token: str
     progress: Progress
     states: dict[str, State]
+    operators: dict[str, tuple[OperatorState, ...]] = field(default_factory=dict)
+    """By feed."""
+    pending: dict[str, pa.Table] = field(default_factory=dict)
+    """Relayed occurrences that the watermark of the second stage has not passed, by route and signature."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Segment to its number of chunks."""
 
@@ -62,34 +72,64 @@ class Slot:
         return self.run, self.stage, self.shard
 
 
-def fetch(slot: Slot, chunks: Chunks, routes: Mapping[str, tuple[Route, Graph]]) -> Held:
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What is run over the state: routes with their graphs, and the operators of feeds."""
+
+    routes: Mapping[str, tuple[Route, Graph]]
+    chains: Mapping[str, Chain]
+
+
+def fetch(slot: Slot, chunks: Chunks, programs: Programs) -> Held:
     """The state: from the worker's memory if it is the last one written, else from the chunks."""
     head = chunks.getValue((_HEAD,))
     known = _cache.pop(slot.key, None)
     if head is not None and known is not None and known.token == json.loads(head[0])["token"]:
         return known
-    return _load(chunks, routes) if head is not None else _begin(routes)
+    return _load(chunks, programs) if head is not None else begin_held(programs)
 
 
-def keep(slot: Slot, chunks: Chunks, held: Held, routes: Mapping[str, tuple[Route, Graph]]) -> None:
+def keep(slot: Slot, chunks: Chunks, held: Held, programs: Programs) -> None:
     """Write what changed, under a new token."""
-    for label, state in held.states.items():
-        saved = save(routes[label][1], state)
+    for prefix, saved in _saved(held, programs):
         for name in saved.removed:
-            _remove(chunks, held, f"{label}{_SEPARATOR}{name}")
+            _remove(chunks, held, f"{prefix}{_SEPARATOR}{name}")
         for name, data in saved.segments.items():
-            _write(chunks, held, f"{label}{_SEPARATOR}{name}", data)
+            _write(chunks, held, f"{prefix}{_SEPARATOR}{name}", data)
     chunks.updateValue((_PROGRESS,), (json.dumps(asdict(held.progress)).encode(),))
     held.token = uuid.uuid4().hex
     chunks.updateValue((_HEAD,), (json.dumps({"token": held.token}).encode(),))
     _cache[slot.key] = held
 
 
-def _begin(routes: Mapping[str, tuple[Route, Graph]]) -> Held:
-    return Held("", Progress(), {label: load(graph, {})[0] for label, (_, graph) in routes.items()})
+def _saved(held: Held, programs: Programs) -> Iterator[tuple[str, Saved]]:
+    """What changed, each part under its own name."""
+    for label, state in held.states.items():
+        yield label, save(programs.routes[label][1], state)
+    for label, states in held.operators.items():
+        for operator, own in zip(programs.chains[label].operators, states, strict=True):
+            yield _operator_name(label, operator), operator_segments.save(operator, own)
+    have = {name.partition(_SEPARATOR)[2] for name in held.sizes if name.startswith(_PENDING + _SEPARATOR)}
+    tables = {name: to_bytes(table) for name, table in held.pending.items() if table.num_rows}
+    if have or tables:
+        yield _PENDING, Saved(tables, frozenset(have - tables.keys()))
 
 
-def _load(chunks: Chunks, routes: Mapping[str, tuple[Route, Graph]]) -> Held:
+def _operator_name(label: str, operator: Operator) -> str:
+    return f"{label} {'+'.join(query.name for query in operator.queries)}"
+
+
+def begin_held(programs: Programs) -> Held:
+    """The state of a shard that has seen nothing."""
+    return Held(
+        "",
+        Progress(),
+        {label: load(graph, {})[0] for label, (_, graph) in programs.routes.items()},
+        {label: begin_chain(chain) for label, chain in programs.chains.items()},
+    )
+
+
+def _load(chunks: Chunks, programs: Programs) -> Held:
     parts: dict[str, dict[int, bytes]] = {}
     for (key,), (value,) in chunks.iterator():
         name, _, number = key.rpartition(_SEPARATOR)
@@ -97,18 +137,29 @@ def _load(chunks: Chunks, routes: Mapping[str, tuple[Route, Graph]]) -> Held:
             parts.setdefault(name, {})[int(number)] = bytes(value)
     segments: dict[str, dict[str, bytes]] = {}
     for name, pieces in parts.items():
-        label, _, segment = name.partition(_SEPARATOR)
-        segments.setdefault(label, {})[segment] = b"".join(pieces[number] for number in sorted(pieces))
+        prefix, _, segment = name.partition(_SEPARATOR)
+        segments.setdefault(prefix, {})[segment] = b"".join(pieces[number] for number in sorted(pieces))
     progress = chunks.getValue((_PROGRESS,))
     held = Held(
         token="",
         progress=Progress(**json.loads(progress[0])) if progress is not None else Progress(),
-        states={label: load(graph, segments.get(label, {}))[0] for label, (_, graph) in routes.items()},
+        states={label: load(graph, segments.get(label, {}))[0] for label, (_, graph) in programs.routes.items()},
+        operators={
+            label: tuple(_operator_state(label, operator, segments) for operator in chain.operators)
+            for label, chain in programs.chains.items()
+        },
+        pending={name: to_table(data) for name, data in segments.get(_PENDING, {}).items()},
         sizes={name: len(pieces) for name, pieces in parts.items()},
     )
-    for name in [name for name in parts if name.partition(_SEPARATOR)[0] not in routes]:
+    known = {_PENDING, *programs.routes}
+    known |= {_operator_name(label, one) for label, chain in programs.chains.items() for one in chain.operators}
+    for name in [name for name in parts if name.partition(_SEPARATOR)[0] not in known]:
         _remove(chunks, held, name)
     return held
+
+
+def _operator_state(label: str, operator: Operator, segments: Mapping[str, Mapping[str, bytes]]) -> OperatorState:
+    return operator_segments.load(operator, segments.get(_operator_name(label, operator), {}))
 
 
 def _write(chunks: Chunks, held: Held, name: str, data: bytes) -> None:
@@ -130,8 +181,3 @@ def forget(run: str) -> None:
     """Drop what the worker keeps of other runs."""
     for key in [key for key in _cache if key[0] != run]:
         del _cache[key]
-
-
-def describe(held: Held) -> dict[str, Any]:
-    """How large the state is, for people."""
-    return {"segments": len(held.sizes), "chunks": sum(held.sizes.values())}

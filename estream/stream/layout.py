@@ -57,8 +57,12 @@ class Route:
         return crc32(self.name.encode()) % shards
 
 
-def routes(plan: Plan) -> tuple[Route, ...]:
-    """The routes of a plan, those of the first stage first."""
+def routes(plan: Plan, computed: Iterable[str] = ()) -> tuple[Route, ...]:
+    """The routes of a plan, those of the first stage first.
+
+    `computed` are queries that the first stage computes: what reads their rows runs in the second.
+    """
+    plan = _later(plan, {leaf.name for leaf in plan.leaves if leaf.query in set(computed)})
     homes: dict[tuple[int, str], set[int]] = {}
     together = any(node.stage > 1 for node in plan.nodes)
     for group in dict.fromkeys(node.group for node in plan.nodes):
@@ -68,6 +72,20 @@ def routes(plan: Plan) -> tuple[Route, ...]:
         name = "" if together and stage else _home(members)
         homes.setdefault((stage, name), set()).add(group)
     return tuple(_route(plan, name, stage, groups) for (stage, name), groups in sorted(homes.items()))
+
+
+def _later(plan: Plan, leaves: set[str]) -> Plan:
+    """The plan with groups that read these leaves in the second stage, and those that read them after it."""
+    if not leaves:
+        return plan
+    stages = {node.group: 0 for node in plan.nodes}
+    for _ in stages:
+        for node in plan.nodes:
+            least = 1 if node.operator == "leaf" and node.source in leaves else 0
+            if node.operator == "relay":
+                least = stages[plan.nodes[node.operands[0]].group] + 1
+            stages[node.group] = max(stages[node.group], least)
+    return replace(plan, nodes=tuple(replace(node, stage=stages[node.group]) for node in plan.nodes))
 
 
 def timings_of(plan: Plan) -> dict[str, Timing]:

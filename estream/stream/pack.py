@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 Kind: TypeAlias = Literal[
-    "rows", "mark", "alive", "clock", "relayed", "reached", "detections", "late", "dead", "status"
+    "rows", "feed", "mark", "alive", "clock", "relayed", "reached", "detections", "late", "dead", "status"
 ]
 """- rows: occurrences of primitive events, for the route `name`;
+- feed: rows of a query, for the operators of the feed `name`;
 - mark: times of the rows of the source `name`;
 - alive: a branch that Spark's watermark holds has run;
 - clock: what time it is;

@@ -11,6 +11,7 @@ from estream.plan.model import Plan
 from estream.spec.checked import Checked
 from estream.stream.branch import branches
 from estream.stream.clock import FORMAT, Pulse
+from estream.stream.feed import computed, feeds
 from estream.stream.generator import Generator, clock_generator
 from estream.stream.host import Host, Hosted
 from estream.stream.layout import STAGES, routes, timings_of
@@ -22,9 +23,11 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     """The streaming frame of packed rows that detection gives; the session must be set for it."""
     session = reader.session
     session.dataSource.register(Pulse)
-    made, laid = branches(plan, checked, reader, refuse_ahead=True), routes(plan)
+    given = feeds(plan, checked)
+    made, laid = branches(plan, checked, reader, given, refuse_ahead=True), routes(plan, computed(given))
     parts = [
-        branch.frame.mapInArrow(Generator(branch.source, branch.emissions, laid, shards), SCHEMA) for branch in made
+        branch.frame.mapInArrow(Generator(branch.source, branch.emissions, branch.fed, laid, shards), SCHEMA)
+        for branch in made
     ]
     clock = session.readStream.format(FORMAT).name("estream_clock").load().select("now")
     packed = reduce(DataFrame.union, [*parts, clock.mapInArrow(clock_generator(shards), SCHEMA)])
@@ -33,7 +36,7 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     run = uuid.uuid4().hex
     for stage in STAGES:
         own, following = (tuple(route for route in laid if route.stage == number) for number in (stage, stage + 1))
-        host = Host(Hosted(run, stage, own, following, timings, shards, is_held))
+        host = Host(Hosted(run, stage, own, following, given if stage == 0 else (), timings, shards, is_held))
         packed = packed.groupBy("shard").transformWithStateInPandas(
             host, SCHEMA, "Append", "EventTime" if is_held else "None"
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,10 +23,11 @@ from estream.stream.analyze import analyze
 from estream.stream.channel_dead_letter import DeadLetter, bury, dead_letters
 from estream.stream.checkpoint import compare, manifest_of, read_manifest, write_manifest
 from estream.stream.clock import write_beats
+from estream.stream.late import keep_late
 from estream.stream.layout import timings_of
 from estream.stream.query import detection_frame
 from estream.stream.session import for_detection
-from estream.stream.sink import Outcome, Take, unpack
+from estream.stream.sink import Outcome, Take, unpack, write_whole
 from estream.stream.source import Files
 from estream.stream.source_formats import receivers, register
 from estream.stream.sql_branch import Reader
@@ -99,9 +100,11 @@ class Runner:
         with self._between:
             outcome = unpack(batch, frame.toArrow())
             self._bury(outcome)
+            keep_late(self.job.channels, (table for _, table in outcome.late), self.job.plan.name, batch)
             self._take(batch, outcome.detections)
             if outcome.progress is not None:
                 write_beats(self._beats, beats(Progress(**outcome.progress), self._timings))
+                write_whole(self.job.checkpoint / "progress.json", json.dumps(outcome.progress).encode())
             self._watch(outcome)
 
     def _bury(self, outcome: Outcome) -> None:
@@ -150,14 +153,3 @@ def sentence(text: str) -> str:
     inner = [line for line in lines if line.startswith(("estream.", "pyspark.errors.")) or "Error: " in line[:60]]
     chosen = inner[-1] if inner else lines[0] if lines else "nothing"
     return chosen.partition(" SQLSTATE")[0].rstrip(".")
-
-
-def sinks(takes: Iterable[Take]) -> Take:
-    """One that hands the detections to all of them, in this order."""
-    chosen = tuple(takes)
-
-    def take(batch: int, detections: pa.Table) -> None:
-        for each in chosen:
-            each(batch, detections)
-
-    return take

@@ -18,6 +18,7 @@ from estream.spec.checked import Checked, CheckedQuery
 from estream.stream.clock import FORMAT
 from estream.stream.column import to_column
 from estream.stream.source import Files, open_input, open_stream, open_table
+from estream.stream.span import in_span
 from estream.stream.sql_text import over_views, sql_of
 
 _BEAT = "__heartbeat"
@@ -64,24 +65,29 @@ class _Sql:
         if query.kind == "stream":
             return self._scan(query)
         if query.kind == "sql":
-            frame = self.reader.session.sql(over_views(sql_of(query), self._view))
+            frame = self.reader.session.sql(over_views(sql_of(query), lambda name: self._view(name, query)))
         elif query.kind == "where":
-            frame = self.frame(self.checked.queries[query.reads[0]])
+            frame = self._seen(query, self.checked.queries[query.reads[0]])
         else:
             raise EStreamError(f"query '{query.name}': {query.kind} does not run on Spark below another query yet")
         if query.where is not None:
             frame = frame.filter(to_column(query.where, lambda attribute: F.col(f"`{attribute.name}`")))
         return frame
 
-    def _view(self, name: str) -> str:
-        """A view for one place where a stream, query or table is read."""
+    def _seen(self, query: CheckedQuery, source: CheckedQuery) -> DataFrame:
+        """The rows of a source that a query sees."""
+        frame = self.frame(source)
+        return frame if source.time is None else frame.filter(in_span(query, F.col(f"`{source.time}`")))
+
+    def _view(self, name: str, query: CheckedQuery) -> str:
+        """A view for one place where a query reads a stream, query or table."""
         tables = {table.lower(): spec for table, spec in self.checked.ceq.tables.items()}
         view = f"__{self.owner}_{next(self.reader.numbers)}"
         if name.lower() in tables:
             frame = open_table(self.reader.session, tables[name.lower()], self.reader.files)
         else:
-            queries = {query.lower(): checked for query, checked in self.checked.queries.items()}
-            frame = self.frame(queries[name.lower()])
+            queries = {known.lower(): checked for known, checked in self.checked.queries.items()}
+            frame = self._seen(query, queries[name.lower()])
         frame.createOrReplaceTempView(view)
         return view
 
@@ -102,8 +108,9 @@ class _Sql:
         delay = (spec.watermark or settings.watermark).microseconds
         watched = mixed.withWatermark(query.time, f"{delay} microseconds")
         # Spark would push a filter on the flag alone below the watermark, where the heartbeats must still be; and so
-        # the user's own, and then rows that are filtered would not move time. A filter with a random number stops it.
-        return watched.filter(~(F.col(_BEAT) & time.isNotNull()) & (F.rand() >= 0)).drop(_BEAT)
+        # the user's own, and then rows that are filtered would not move time. What is not deterministic stops it.
+        here = (F.rand() + F.rand()) >= 0
+        return watched.filter(~(F.col(_BEAT) & time.isNotNull()) & here).drop(_BEAT)
 
     def _beats(self, query: CheckedQuery, name: str) -> DataFrame:
         reader = self.reader.session.readStream.format(FORMAT).name(f"{name}__clock")

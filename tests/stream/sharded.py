@@ -53,6 +53,7 @@ class Sharded:
                 stage,
                 tuple(route for route in laid if route.stage == stage),
                 tuple(route for route in laid if route.stage == stage + 1),
+                (),
                 timings,
                 shards,
                 False,
@@ -69,12 +70,12 @@ class Sharded:
 
     def _run(self, hosted: Hosted, key: int, packed: list[Packed], end: int | None) -> list[Packed]:
         chunks = self.chunks.setdefault((hosted.stage, key), MemoryChunks())
-        slot, graphs = Slot(hosted.run, hosted.stage, key), hosted.graphs()
-        held = fetch(slot, chunks, graphs)
+        slot, programs = Slot(hosted.run, hosted.stage, key), hosted.programs()
+        held = fetch(slot, chunks, programs)
         out = run_batch(
             hosted, held, Inbox.of((each for each in packed if each.shard == key), hosted.stage), None, key, end
         )
-        keep(slot, chunks, held, graphs)
+        keep(slot, chunks, held, programs)
         return out
 
     def _packed(self, rows: Sequence[Row]) -> Iterator[Packed]:
