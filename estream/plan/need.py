@@ -6,18 +6,18 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TypeAlias
 
 from estream.errors import EStreamError
 from estream.plan.draft import Draft
 from estream.plan.model import Column, Leaf, Pattern, Temporal
-from estream.plan.pattern import matches_leaf, rows_leaf
+from estream.plan.pattern import matches_leaf, partition_of, rows_leaf
 from estream.spec import model
+from estream.spec.check_times import microseconds
 from estream.spec.checked import CheckedEvent, CheckedRule
 from estream.spec.expression import Attribute, Expression, walk
 from estream.spec.expression_parser import parse_expression
-from estream.text import Text
+from estream.text import HiddenNumber, Text
 
 RAISED_TIME = "_time"
 """The time column of raised events: when they were appended to their channel."""
@@ -144,17 +144,13 @@ def _leaf(draft: Draft, event: CheckedEvent, asked: set[str]) -> Leaf:
 
 def _temporal(name: str, spec: model.TemporalEvent) -> Temporal:
     every = spec.every.microseconds if spec.every else None
-    cron = str(spec.cron) if spec.cron else None
-    return Temporal(name, _instant(spec.at) if spec.at else None, every, cron, str(spec.timezone or "UTC"))
+    return Temporal(name, _instant(spec.at) if spec.at else None, every, spec.cron, str(spec.timezone or "UTC"))
 
 
-def _instant(text: str) -> int:
-    """Microseconds since the epoch; a time without a zone is UTC."""
-    moment = datetime.fromisoformat(text)
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    since = aware - epoch
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+def _instant(text: Text) -> int:
+    """Microseconds since the epoch, hidden if a variable gave them."""
+    instant = microseconds(text)
+    return HiddenNumber(instant, text.shown) if text.hidden else instant
 
 
 def _pattern(draft: Draft, event: CheckedEvent, spec: model.PatternEvent) -> Pattern:
@@ -165,7 +161,7 @@ def _pattern(draft: Draft, event: CheckedEvent, spec: model.PatternEvent) -> Pat
         str(spec.pattern),
         event.define,
         event.output,
-        tuple(map(str, spec.partition_by)),
+        partition_of(spec, query.columns),
         spec.within.microseconds if spec.within else None,
         spec.skip,
         tuple(map(str, spec.id or query.default_id)),

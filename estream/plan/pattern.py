@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from estream.plan.model import Column, Leaf, Pattern
+from estream.spec.checked import Columns
 from estream.spec.expression import Attribute, walk
+from estream.spec.model import PatternEvent
+from estream.spec.types import spelling
 
 
 def rows_event(pattern: str) -> str:
     """The name of the event whose occurrences are the rows a pattern event matches: none that a user can give."""
     return f"{pattern} rows"
+
+
+def partition_of(spec: PatternEvent, columns: Columns) -> tuple[str, ...]:
+    """The attributes that partition the rows, as the query spells them."""
+    return tuple(spelling(name, columns) or str(name) for name in spec.partition_by)
 
 
 def needed_columns(pattern: Pattern) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from estream.plan.draft import Definition, Draft, Key, Part, Use, Variant
 from estream.plan.leaves import constituents, leaves
 from estream.plan.model import Node, Subscription
-from estream.plan.pattern import rows_event
+from estream.plan.pattern import partition_of, rows_event
 from estream.spec.checked import CheckedEvent
 from estream.spec.event_expression import Apply, EventExpression, Name, to_text
 from estream.spec.expression_text import to_text as expression_text
@@ -69,7 +69,8 @@ class _Graph:
 
     def _pattern(self, event: str, found: CheckedEvent, spec: PatternEvent) -> int:
         """The node of a pattern event over the leaf of its rows."""
-        key, source = tuple(map(str, spec.partition_by)), rows_event(event)
+        columns = self.draft.checked.queries[found.query or str(spec.on)].columns
+        key, source = partition_of(spec, columns), rows_event(event)
         leaf = Node(0, "leaf", (), signature("leaf", source, key), 0, 0, source, key, leaves=(source,), text=source)
         rows = self._add(leaf)
         signed = signature("pattern", event, key, *_matching(found, spec))

@@ -85,7 +85,7 @@ def test_partitions_do_not_meet_and_a_null_key_is_in_none() -> None:
         for number, (key, value) in enumerate([("x", 8), ("y", 9), (None, 8), ("x", 1), (None, 1), ("y", 2)], 1)
     ]
     assert ids("big small", given, partition_by=["k"]) == [[1, 4], [2, 6]]
-    assert ids("big small", given, partition_by=["k", "k"]) == [[1, 4], [2, 6]]
+    assert ids("big small", given, partition_by=["k", "K"]) == [[1, 4], [2, 6]]
     assert ids("big small", given) == [[3, 4]]
 
 
