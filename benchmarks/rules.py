@@ -10,6 +10,7 @@ how much memory that needed. Processor time is given too, for it does not depend
 from __future__ import annotations
 
 import argparse
+import gc
 import resource
 import tempfile
 import time
@@ -131,6 +132,7 @@ def main() -> None:
     given = parser.parse_args()
     total = given.batches * given.size
     rules = rules_of()
+    gc.freeze()  # as `estream run` does
     with tempfile.TemporaryDirectory() as folder:
         engine_seconds(Path(folder) / "warm", rules, 1, 100)
         ours = engine_seconds(Path(folder), rules, given.batches, given.size)

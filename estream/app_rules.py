@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -70,6 +71,10 @@ def rules_at_work(
         pruner = Pruner(database, settings.history.keep.microseconds)
         pruner.start()
         opened.callback(pruner.close)
+        # What is loaded by now stays: the collector need not look through it again and again while detections come.
+        gc.collect()
+        gc.freeze()
+        opened.callback(gc.unfreeze)
         yield agenda
         agenda.drain(DRAIN)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,19 @@ def texts_of(column: Any) -> list[Any]:
     return found
 
 
+def values_of(column: Any) -> list[Any]:
+    """A column as Python values: plain numbers by way of numpy, which is ten times quicker than one by one."""
+    kind, missing = column.type, column.null_count
+    if missing == len(column):
+        return [None] * missing
+    if not missing and (pa.types.is_integer(kind) or pa.types.is_float64(kind)):
+        whole = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+        numbers: list[Any] = whole.tolist()
+        return numbers
+    values: list[Any] = texts_of(column) if pa.types.is_string(kind) else column.to_pylist()
+    return values
+
+
 def in_order(layout: Layout, table: pa.Table) -> pa.Table:
     """The detections by end, then by their order in the graph: subscription, start, ids of the constituents."""
     if table.num_rows < 2:
@@ -124,9 +138,9 @@ def detected(layout: Layout, table: pa.Table) -> list[Detected]:
     members, starts = constituents_of(table)
     parts = _occurrences(layout, members)
     bounds = starts.tolist()
-    ticks = [None if one is None else tuple(one) for one in table.column("ticks").to_pylist()]
+    ticks = [None if one is None else tuple(one) for one in values_of(table.column("ticks"))]
     names = ("start", "end", "id", "tick")
-    start, end, number, tick = (table.column(name).to_pylist() for name in names)
+    start, end, number, tick = (values_of(table.column(name)) for name in names)
     return [
         Detected(event, context, start[row], end[row], number[row],
                  tuple(parts[bounds[row] : bounds[row + 1]]), tick[row], ticks[row])
@@ -135,19 +149,18 @@ def detected(layout: Layout, table: pa.Table) -> list[Detected]:
 
 
 def _occurrences(layout: Layout, members: Any) -> list[Occurrence]:
-    """The constituents one after the other, each with the attributes of its own leaf."""
-    columns: dict[str, list[Any]] = {}
-
-    def column(name: str) -> list[Any]:
-        if name not in columns:
-            columns[name] = members.field(name).to_pylist()
-        return columns[name]
-
-    readers: dict[str, list[tuple[str, list[Any]]]] = {}
-    made = []
+    """The constituents one after the other, each with the attributes of its own leaf; made leaf by leaf."""
     events = texts_of(members.field("event"))
-    for row, (event, number, time) in enumerate(zip(events, column("id"), column("time"), strict=True)):
-        if event not in readers:
-            readers[event] = [(one.name, column(one.field)) for one in layout.leaves.get(event, ())]
-        made.append(Occurrence(event, number, time, {name: values[row] for name, values in readers[event]}))
+    ids, times = (values_of(members.field(name)) for name in ("id", "time"))
+    places: dict[str, list[int]] = {}
+    for place, event in enumerate(events):
+        places.setdefault(event, []).append(place)
+    made: list[Any] = [None] * len(events)
+    for event, mine in places.items():
+        leaf = layout.leaves.get(event, ())
+        names, chosen = [one.name for one in leaf], pa.array(mine, pa.int64())
+        columns = [values_of(members.field(one.field).take(chosen)) for one in leaf]
+        rows = zip(*columns, strict=True) if columns else repeat((), len(mine))
+        for place, values in zip(mine, rows, strict=True):
+            made[place] = Occurrence(event, ids[place], times[place], dict(zip(names, values, strict=True)))
     return made

@@ -36,6 +36,7 @@ def plain(value: Any) -> Any:
 
 
 _SIMPLE = (str, int, type(None))
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
 
 
 def _attributes(one: Occurrence) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def _attributes(one: Occurrence) -> dict[str, Any]:
 def constituents_to_json(constituents: Sequence[Occurrence]) -> str:
     """The constituents as compact JSON: event, id, time and attributes of each."""
     rows = [(one.event, one.id, one.microseconds, _attributes(one)) for one in constituents]
-    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False, check_circular=False)
+    return _ENCODE(rows)
 
 
 def constituents_from_json(text: str, layout: Layout | None = None) -> tuple[Occurrence, ...]:
