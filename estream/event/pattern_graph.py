@@ -30,7 +30,7 @@ def begin_patterns(graph: Graph) -> tuple[GraphPattern, ...]:
     """The patterns of a graph that have seen nothing; compiles them, or loads what an earlier process compiled."""
     found = []
     for node in graph.nodes:
-        if node.pattern is not None:
+        if node.operator == "pattern" and node.pattern is not None:
             name, matcher = node.pattern.name, compile_pattern(node.pattern, arrival=graph.arrival)
             rows = rows_event(name)
             columns = tuple(graph.column_of(rows, column) for column in matcher.needed)
