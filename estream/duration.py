@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from estream.hidden import HiddenNumber
+
 _WORDS = {
     1: "us microsecond microseconds",
     1_000: "ms millisecond milliseconds",
@@ -45,7 +47,9 @@ def duration(number: str, unit: str) -> int:
 
 
 def format_duration(microseconds: int) -> str:
-    """The shortest exact way to write it: 90_000_000 is '90 s'."""
+    """The shortest exact way to write it: 90_000_000 is '90 s'; one that came from a variable is shown as that."""
+    if isinstance(microseconds, HiddenNumber):
+        return microseconds.shown
     for size, unit in (
         (86_400_000_000, "d"),
         (3_600_000_000, "h"),

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, Strict
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, Strict, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import CoreSchema
 
 from estream.duration import parse_duration
+from estream.hidden import HiddenNumber
 from estream.text import Text
 
 _WHOLE = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -44,10 +45,15 @@ class _OrVariable:
         return {"anyOf": [handler(schema), {"type": "string", "pattern": r"^\$\{"}]}
 
 
-Whole = Annotated[int, Strict(), BeforeValidator(resolve), _OrVariable]
+def _whole(value: Any, strictly: ValidatorFunctionWrapHandler) -> int:
+    number: int = strictly(resolve(value))
+    return HiddenNumber(number, value.shown) if isinstance(value, Text) and value.hidden else number
+
+
+Whole = Annotated[int, Strict(), WrapValidator(_whole), _OrVariable]
 """A whole number."""
 
-Positive = Annotated[int, Strict(), Field(gt=0), BeforeValidator(resolve), _OrVariable]
+Positive = Annotated[int, Strict(), Field(gt=0), WrapValidator(_whole), _OrVariable]
 """A whole number of at least 1."""
 
 Number = Annotated[float, BeforeValidator(lambda value: _number(resolve(value))), _OrVariable]
@@ -79,7 +85,7 @@ class Duration(Text):
         except ValueError as error:
             raise ValueError(source.hide(str(error))) from None
         made = cls(source, source.mark, source.shown, source.hidden, source.plain)
-        made.microseconds = length
+        made.microseconds = HiddenNumber(length, source.shown) if source.hidden else length
         return made
 
     @classmethod

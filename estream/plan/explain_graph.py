@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from estream.hidden import shown_number
 from estream.plan import explain_pattern
 from estream.plan.explain_json import reached
 from estream.plan.model import Node, Plan
@@ -92,7 +93,9 @@ def _items(plan: Plan) -> Iterator[Item]:
         if node.number in shown:
             yield _node(node, names.get(node.number, []))
             yield from (Item(id, "state", label) for id, label in explain_pattern.states(node))
-    yield from (Item(f"rule_{each.name}", "rule", f"{each.name}\npriority {each.priority}") for each in plan.rules)
+    yield from (
+        Item(f"rule_{each.name}", "rule", f"{each.name}\npriority {shown_number(each.priority)}") for each in plan.rules
+    )
 
 
 def _node(node: Node, names: list[str]) -> Item:

@@ -7,7 +7,7 @@ timezone}], `patterns` [{name, query, pattern, partition, within, skip}], `nodes
 signature, group, stage, source, key, keys, context, semantics, within, duration, count, conjuncts [{kind, operands,
 text}], bound, leaves, text}], `events` [{name, node}], `subscriptions` [{event, node, context, publish}], `rules`
 [{name, event, context, condition, actions, priority, coupling, enabled}], `timers` [node]. `columns` are {name:
-type}; times and durations are microseconds.
+type}; times and durations are microseconds, and `${NAME}` stands for a number that a variable gave.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from estream.hidden import shown_number
 from estream.plan.build import PASSES
 from estream.plan.model import Column, Leaf, Node, Pattern, Plan, Query, Rule, Stream
+from estream.text import Text
 
 _STREAM = ("name", "format", "time", "watermark", "idle_after")
 _TABLE = ("name", "format", "refresh")
@@ -72,7 +74,13 @@ def reached(plan: Plan) -> set[int]:
 
 
 def _fields(thing: object, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(thing, name) for name in names}
+    found = {name: getattr(thing, name) for name in names}
+    return {name: _shown(value) for name, value in found.items()}
+
+
+def _shown(value: Any) -> Any:
+    """The value, or the variable that gave it."""
+    return value.shown if isinstance(value, Text) else shown_number(value) if isinstance(value, int) else value
 
 
 def _columns(columns: tuple[Column, ...]) -> dict[str, str]:

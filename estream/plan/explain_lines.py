@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from estream.duration import format_duration as length
+from estream.hidden import HiddenNumber
 from estream.plan.model import Column
 
 __all__ = ["Line", "columns", "joined", "length", "moment"]
@@ -35,5 +36,7 @@ def columns(listed: Iterable[Column]) -> str:
 
 
 def moment(microseconds: int) -> str:
-    """A time as people write it."""
+    """A time as people write it; one that came from a variable is shown as that."""
+    if isinstance(microseconds, HiddenNumber):
+        return microseconds.shown
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)).isoformat().replace("+00:00", "Z")

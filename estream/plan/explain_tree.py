@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from estream.hidden import shown_number
 from estream.plan.build import PASSES
 from estream.plan.explain_events import events
 from estream.plan.explain_lines import Line, columns, joined, length, moment
@@ -109,7 +110,7 @@ def _leaf(leaf: Leaf) -> Line:
 def _temporal(temporal: Temporal) -> Line:
     at = f"at {moment(temporal.at)}" if temporal.at is not None else ""
     every = f"every {length(temporal.every)}" if temporal.every else ""
-    cron = f"cron {temporal.cron}, {temporal.timezone}" if temporal.cron else ""
+    cron = f"cron {temporal.cron.shown}, {temporal.timezone}" if temporal.cron else ""
     return Line(temporal.name, joined(at, every, cron))
 
 
@@ -123,6 +124,8 @@ def _pattern(pattern: Pattern) -> Line:
 
 def _rule(rule: Rule) -> Line:
     event = f"on {rule.event}" + (f" in context {rule.context}" if rule.context else "")
-    details = joined(f"priority {rule.priority}", rule.coupling, event, "" if rule.enabled else "not enabled")
+    details = joined(
+        f"priority {shown_number(rule.priority)}", rule.coupling, event, "" if rule.enabled else "not enabled"
+    )
     condition = (f"if {rule.condition_text}",) if rule.condition_text else ()
     return Line(rule.name, details, tuple(Line(each, is_name=False) for each in (*condition, *rule.actions)))

@@ -9,6 +9,7 @@ from estream.plan.stream_operator import StreamOperator
 from estream.spec.event_expression import Operator
 from estream.spec.expression import Expression
 from estream.spec.types import DataType
+from estream.text import Text
 
 Context: TypeAlias = Literal["unrestricted", "recent", "chronicle", "continuous", "cumulative"]
 Semantics: TypeAlias = Literal["interval", "point"]
@@ -51,7 +52,7 @@ class Temporal:
     name: str
     at: int | None = None
     every: int | None = None
-    cron: str | None = None
+    cron: Text | None = None
     timezone: str = "UTC"
 
 

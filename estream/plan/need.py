@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from estream.errors import EStreamError
+from estream.hidden import HiddenNumber
 from estream.plan.draft import Draft
 from estream.plan.model import Column, Leaf, Pattern, Temporal
 from estream.plan.pattern import matches_leaf, partition_of, rows_leaf
@@ -17,7 +18,7 @@ from estream.spec.check_times import microseconds
 from estream.spec.checked import CheckedEvent, CheckedRule
 from estream.spec.expression import Attribute, Expression, walk
 from estream.spec.expression_parser import parse_expression
-from estream.text import HiddenNumber, Text
+from estream.text import Text
 
 RAISED_TIME = "_time"
 """The time column of raised events: when they were appended to their channel."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from estream.hidden import shown_number
 from estream.plan.model import Column, Query, Rule, Stream, Table
 from estream.plan.stream_operator import stream_operator
 from estream.spec import model
@@ -69,7 +70,7 @@ def _query_text(spec: model.Query) -> str:
     if spec.modify:
         words.append(_modify_text(spec.modify))
     if spec.window:
-        length = spec.window.time.shown if spec.window.time else f"{spec.window.rows} rows"
+        length = spec.window.time.shown if spec.window.time else f"{shown_number(spec.window.rows or 0)} rows"
         words.append(f"window of {length}{' in batches' if spec.window.slide == 'batch' else ''}")
     listed = (("unique", spec.unique), ("first unique", spec.first_unique), ("by", spec.partition))
     for word, columns in (*listed, ("grouped by", spec.group_by)):

@@ -10,6 +10,7 @@ from lark.visitors import Transformer_NonRecursive
 
 from estream.duration import duration
 from estream.errors import EStreamError, Problem
+from estream.hidden import HiddenNumber
 from estream.spec.event_expression import Apply, EventExpression, Name, Operator, Span, depth
 from estream.text import Text
 
@@ -101,12 +102,17 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def _wrong(self, message: str, span: Span) -> None:
         self.problems.append(self.text.problem(message, span[0], span[1] - span[0]))
 
+    def _number(self, value: int, written: str) -> int:
+        """The number, hidden if a variable gave it."""
+        shown = self.text.hide(written)
+        return value if shown == written else HiddenNumber(value, shown)
+
     def name(self, meta: Any, parts: list[Any]) -> Name:
         return Name(str(parts[0]), _span(meta))
 
     def duration(self, meta: Any, parts: list[Any]) -> int:
         try:
-            return duration(str(parts[0]), str(parts[1]))
+            return self._number(duration(str(parts[0]), str(parts[1])), f"{parts[0]} {parts[1]}")
         except ValueError as error:
             self._wrong(str(error), _span(meta))
             return 1
@@ -146,7 +152,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             message = f"times({number[:20]}, ...) is wrong; write a whole number from {LEAST_TIMES} to {MOST_TIMES}"
             self._wrong(message, (start, start + len(number)))
             count = LEAST_TIMES
-        return Apply("times", (parts[1],), count=int(count), span=_span(meta))
+        return Apply("times", (parts[1],), count=self._number(int(count), str(number)), span=_span(meta))
 
 
 def _span(meta: Any) -> Span:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from estream.app import load
+from estream.hidden import HiddenNumber, shown_number
 from estream.plan.explain import explain
 from estream.text import Text
 from estream.yaml import read_yaml
@@ -16,15 +18,15 @@ from estream.yaml import read_yaml
 DATA = Path(__file__).parent / "testdata"
 WRONG = sorted((DATA / "wrong").rglob("*.yaml"))
 RIGHT = sorted((DATA / "right").glob("*.yaml"))
-NO_SECRETS = ("cron", "within", "every", "watermark", "idle_after", "max_ahead")
-"""Schedules and durations shape the plan and are shown with it."""
+SHOWN_ANYWAY = ("10 s", "30 s")
+"""The defaults of watermarks and idle sources, which a plan shows of other streams."""
 
 
 def scalars(data: Any) -> Iterator[Text]:
     """Texts of several words that stand on one line as they are: expressions, SQL, templates, paths."""
     if isinstance(data, dict):
-        for key, value in data.items():
-            yield from () if key in NO_SECRETS else scalars(value)
+        for value in data.values():
+            yield from scalars(value)
     elif isinstance(data, list):
         for value in data:
             yield from scalars(value)
@@ -46,7 +48,7 @@ def test_no_message_and_no_plan_shows_a_value_of_the_environment(path: Path, tmp
     text = path.read_text()
     for scalar in scalars(read_yaml(text, "f.yaml").data):
         changed = from_environment(text, scalar)
-        if scalar in changed:
+        if scalar in changed or scalar in SHOWN_ANYWAY:
             continue
         (tmp_path / "f.yaml").write_text(changed)
         loaded = load(tmp_path / "f.yaml", {"SECRET": str(scalar)}, tmp_path)
@@ -64,6 +66,49 @@ def test_a_number_of_the_environment_is_not_shown(tmp_path: Path) -> None:
     told = [str(problem) for problem in load(tmp_path / "f.yaml", secrets, tmp_path).problems]
     assert len(told) == 5
     assert "98765" not in " ".join(told)
+
+
+NUMBERS = """\
+streams:
+  V: {source: {format: rate}, schema: {ts: timestamp, n: int}, time: ts, watermark: "${LENGTH}"}
+queries:
+  Q: {from: V, window: {rows: "${COUNT}"}, select: {m: avg(n), ts: window.end}}
+events:
+  A: {on: Q}
+  B: {every: "${LENGTH}"}
+  C: {cron: "${CRON}"}
+  D: {at: "${AT}"}
+  E: {when: "times(${COUNT}, A) ; B + ${LENGTH}", within: "${LENGTH}"}
+  F: {when: "C ; D ; P", within: "${LENGTH}"}
+  P: {on: Q, pattern: x y, define: {x: m > 1, y: m < 1}, within: "${LENGTH}"}
+rules:
+  R: {on: E, priority: "${COUNT}", actions: [{log: a}]}
+  S: {on: F, actions: [{log: a}]}
+"""
+
+
+@pytest.mark.parametrize("format", ["text", "json", "dot", "mermaid"])
+def test_a_plan_shows_the_variables_that_numbers_and_times_came_from(
+    tmp_path: Path, format: Literal["text", "json", "dot", "mermaid"]
+) -> None:
+    (tmp_path / "f.yaml").write_text(NUMBERS)
+    secrets = {"LENGTH": "98765 s", "COUNT": "98765", "CRON": "57 13 * * 2", "AT": "2031-12-24T16:00:00Z"}
+    loaded = load(tmp_path / "f.yaml", secrets, tmp_path)
+    assert loaded.plan is not None
+    shown = explain(loaded.plan, format, None)
+    assert "${COUNT}" in shown
+    assert [value for value in ("98765", "57 13", "2031", "1955894400") if value in shown] == []
+
+
+def test_a_number_from_a_variable_is_still_hidden_after_a_journey_to_another_process() -> None:
+    arrived = pickle.loads(pickle.dumps(HiddenNumber(98765, "${COUNT}")))
+    assert (arrived, shown_number(arrived)) == (98765, "${COUNT}")
+
+
+def test_a_name_cannot_come_from_a_variable(tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text("name: ${NAME}\n")
+    told = [problem.message for problem in load(tmp_path / "f.yaml", {"NAME": "hunter2"}, tmp_path).problems]
+    assert told == ["the file: name: a name is shown, so that it cannot come from a variable; write it out"]
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../outside.yaml", "link.yaml", "folder/../../outside.yaml", "folder"])

@@ -34,6 +34,8 @@ class DescribedPart(Part):
 
 
 def _name(text: Text) -> Text:
+    if text.hidden:
+        raise PydanticCustomError("variable", "a name is shown, so that it cannot come from a variable; write it out")
     if not _NAME.fullmatch(text):
         raise PydanticCustomError("name", "a name has letters, digits and _ and begins with no digit")
     if len(text) > _LONGEST_NAME:
