@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TextIO
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from estream.app import Loaded, RunOptions
     from estream.doctor import Finding
 
-WARNED, FAILED, WRONG, INTERRUPTED = 1, 1, 2, 130
-"""Exit statuses: warnings under --strict, vectors that failed, errors, Ctrl-C."""
+WARNED, FAILED, WRONG, BUG = 1, 1, 2, 70
+"""Exit statuses: warnings under --strict, vectors that failed, errors, a mistake of EStream itself."""
+
+DEBUG = "ESTREAM_DEBUG"
+"""The variable that asks for the traceback of a mistake of EStream itself."""
 
 # The paragraphs of a command's help are kept as they are written: the examples are lines of their own.
 cli = typer.Typer(
@@ -48,12 +52,22 @@ def main() -> None:
         cli(prog_name="estream")
     except EStreamError as error:
         _fail(error)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
     except OSError as error:
         # What is still in the buffer cannot be written either: Python must not try it again when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _fail(EStreamError(f"{error.filename or 'the output'}: {error.strerror}"))
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        typer.echo(_bug(error), err=True)
+        sys.exit(BUG)
+
+
+def _bug(error: Exception) -> str:
+    """What to say of a mistake of ours: where, but not its words, which may hold what is secret."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    at = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+    return f"This is a bug in EStream, not in your file ({at}). Please report it with what --debug shows."
 
 
 def _version(wanted: bool) -> None:
@@ -67,8 +81,13 @@ def estream(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar=DEBUG, help="Show the traceback if EStream itself fails.")
+    ] = False,
 ) -> None:
     """Options of the program as a whole."""
+    if debug:
+        os.environ[DEBUG] = "1"
 
 
 @cli.command(short_help="Say everything that is wrong with CEQ files.")

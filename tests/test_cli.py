@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from estream import __version__, app, cli
+from estream import __version__
 
 ROOT = Path(__file__).parent.parent
 RIGHT = """\
@@ -172,18 +172,38 @@ def test_completion_offers_the_commands(run: Run) -> None:
     assert done.stdout.split() == ["explain"]
 
 
-def test_ctrl_c_exits_with_130_without_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("module", ["typer", "estream.app", "sqlglot", "lark"])
+def test_ctrl_c_ends_quietly_with_130_whatever_is_under_way(run: Run, tmp_path: Path, module: str) -> None:
+    done = run("check", write(tmp_path, RIGHT), **failing(tmp_path, module, "KeyboardInterrupt"))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
-    monkeypatch.setattr(app, "load", interrupted)
-    monkeypatch.setattr(sys, "argv", ["estream", "check", str(tmp_path / write(tmp_path, RIGHT))])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 130
-    assert capsys.readouterr().err.strip() == ""
+
+def test_a_bug_is_told_in_one_line_without_its_words(run: Run, tmp_path: Path) -> None:
+    done = run("check", write(tmp_path, RIGHT), **failing(tmp_path, "estream.app", "ValueError('hunter2')"))
+    assert done.returncode == 70
+    assert done.stderr == (
+        "This is a bug in EStream, not in your file (ValueError in sitecustomize.py, line 5). "
+        "Please report it with what --debug shows.\n"
+    )
+
+
+@pytest.mark.parametrize(("options", "environment"), [(["--debug"], {}), ([], {"ESTREAM_DEBUG": "1"})])
+def test_debug_shows_the_traceback_of_a_bug(
+    run: Run, tmp_path: Path, options: list[str], environment: dict[str, str]
+) -> None:
+    variables = failing(tmp_path, "estream.app", "ValueError('here')")
+    done = run(*options, "check", write(tmp_path, RIGHT), **variables, **environment)
+    assert "Traceback" in done.stderr
+    assert done.stderr.endswith("ValueError: here\n")
+
+
+def failing(folder: Path, module: str, error: str) -> dict[str, str]:
+    """Variables with which Python fails when it imports the module."""
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n\nclass Fail:\n    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise {error}\n\nsys.meta_path.insert(0, Fail())\n"
+    )
+    return {"PYTHONPATH": os.pathsep.join((str(folder), str(ROOT)))}
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
