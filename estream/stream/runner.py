@@ -117,6 +117,12 @@ class Runner:
             bury(dead_letters(self.job.channels), letters, self.job.plan.name, outcome.batch)
 
     @property
+    def figures(self) -> list[tuple[int, float]]:
+        """Rows and seconds of the latest micro-batches, as Spark measured them."""
+        recent = self._query.recentProgress
+        return [(one.numInputRows, one.durationMs.get("triggerExecution", 0) / 1000) for one in recent]
+
+    @property
     def is_running(self) -> bool:
         """Whether it goes on."""
         return bool(self._query.isActive)

@@ -46,7 +46,12 @@ queries:
     sql: |
       SELECT area, count(*) AS calls, window.end AS ts FROM Long
       GROUP BY area, window(ts, '20 seconds')
+  Change:
+    from: Long
+    modify: {{function: adiff, attributes: [seconds], partition_by: caller, keep: new}}
+    where: seconds > 30
 events:
+  Jump: {{on: Change, id: [call]}}
   Short: {{on: Calls, mask: seconds < {short}, id: [call]}}
   Lengthy: {{on: Long, mask: minutes > 1, id: [call]}}
   Fault: {{on: Faults, id: [fault]}}
@@ -66,7 +71,13 @@ events:
     context: recent
     partition_by: area
     within: 1 minute
+  Surprise:
+    when: Jump ; Fault
+    context: recent
+    partition_by: area
+    within: 30 seconds
 rules:
+  Wonder: {{on: Surprise, actions: [{{log: "surprise"}}]}}
   Tell: {{on: Trouble, actions: [{{log: "trouble"}}]}}
   Ask: {{on: Crowd, actions: [{{log: "crowd"}}]}}
   Note: {{on: Returned, actions: [{{log: "returned"}}]}}

@@ -38,7 +38,7 @@ def test_a_run_in_many_batches_gives_what_a_replay_gives(spark: SparkSession, tm
     whole = replayed(spark, path)
     assert board.batches > 5
     assert board.rows == {"Calls": len(CALLS), "Faults": len(FAULTS)}
-    assert {one["event"] for one in found} == {"Returned", "Trouble", "Crowd"}
+    assert {one["event"] for one in found} == {"Returned", "Trouble", "Crowd", "Surprise"}
     assert found == before(path, whole, board.watermark)
     assert whole.num_rows > len(found) > whole.num_rows / 2
 
