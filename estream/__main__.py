@@ -1,5 +1,7 @@
 """The program: `estream`, or `python -m estream`."""
 
+import os
+import signal
 import sys
 
 INTERRUPTED = 130
@@ -8,10 +10,12 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it quietly, from the first moment on."""
+    # There is nothing to clean up yet, and an import that is interrupted may turn the exception into another.
+    usual = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     try:
-        # Even its imports take long enough to be interrupted.
         from estream.cli import main as run
 
+        signal.signal(signal.SIGINT, usual)
         run()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

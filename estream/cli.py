@@ -57,10 +57,19 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _fail(EStreamError(f"{error.filename or 'the output'}: {error.strerror}"))
     except Exception as error:
+        if _is_interrupted(error):
+            raise KeyboardInterrupt from None
         if os.environ.get(DEBUG):
             raise
         typer.echo(_bug(error), err=True)
         sys.exit(BUG)
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is what began it: some imports turn the exception into another."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _bug(error: Exception) -> str:

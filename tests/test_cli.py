@@ -178,6 +178,18 @@ def test_ctrl_c_ends_quietly_with_130_whatever_is_under_way(run: Run, tmp_path: 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_ctrl_c_that_an_import_wraps_in_another_error_ends_quietly_too(run: Run, tmp_path: Path) -> None:
+    wrapped = "RuntimeError('wrapped') from KeyboardInterrupt()"
+    done = run("check", write(tmp_path, RIGHT), **failing(tmp_path, "estream.app", wrapped))
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_ctrl_c_while_the_program_itself_is_imported_ends_quietly(run: Run, tmp_path: Path) -> None:
+    pressed = "RuntimeError(__import__('signal').raise_signal(2))"
+    done = run("check", write(tmp_path, RIGHT), **failing(tmp_path, "typer", pressed))
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_a_bug_is_told_in_one_line_without_its_words(run: Run, tmp_path: Path) -> None:
     done = run("check", write(tmp_path, RIGHT), **failing(tmp_path, "estream.app", "ValueError('hunter2')"))
     assert done.returncode == 70
