@@ -14,6 +14,9 @@ from estream.spec.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, TIMESTAMP
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _MOST_DIGITS = 400
+_SUFFIXED = re.compile(r"(\d+)([YSL])", re.IGNORECASE)
+_SUFFIXES = {"Y": 2**7 - 1, "S": 2**15 - 1, "L": 2**63 - 1}
+"""The largest number of each type that a letter after a number stands for."""
 _CLOCK_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
 
 
@@ -31,6 +34,16 @@ def number(digits: str, span: Span) -> Literal:
     if math.isinf(real):
         raise ValueError(f"the number {digits} is too large")
     return Literal(real, DOUBLE, span)
+
+
+def check_suffixed(written: str, is_negative: bool) -> None:
+    """ValueError where Spark refuses a literal with a suffix, as in `300Y`; other text is let through."""
+    suffixed = _SUFFIXED.fullmatch(written)
+    if suffixed is None:
+        return
+    most = _SUFFIXES[suffixed[2].upper()]
+    if len(suffixed[1]) > _MOST_DIGITS or int(suffixed[1]) > most + is_negative:
+        raise ValueError(f"{written[:20]} is out of range; a number with {suffixed[2]} is {-most - 1} to {most}")
 
 
 def timestamp(text: str, span: Span) -> Literal:

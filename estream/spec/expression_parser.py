@@ -242,8 +242,10 @@ class _Conversion:
             return None
         if type(node) is exp.Cast and isinstance(node.this, exp.Literal) and target in (DATE, TIMESTAMP):
             return (literals.timestamp if target is TIMESTAMP else literals.day)(node.this.name, self.span(node))
+        start, end = self.span(node)
+        literals.check_suffixed(self.text[start:end], self.text[:start].endswith("-"))
         inner = self.convert(node.this)
-        return inner and Operation("cast", (inner,), target, self.span(node))
+        return inner and Operation("cast", (inner,), target, (start, end))
 
     def interval(self, node: exp.Expr) -> Expression | None:
         unit = node.args.get("unit")
