@@ -20,6 +20,7 @@ from estream.plan.model import Temporal
 Words = npt.NDArray[np.int64]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+DAY = timedelta(days=1)
 
 
 def instants(temporal: Temporal, first: int | None, since: int, limit: int) -> Iterator[int]:
@@ -35,15 +36,43 @@ def instants(temporal: Temporal, first: int | None, since: int, limit: int) -> I
 
 
 def _cron(text: str, timezone: str, begin: int, limit: int) -> Iterator[int]:
+    """The instants of the wall-clock times, which do not depend on where the search for them begins."""
     from croniter import croniter
 
-    start = (EPOCH + (begin - 1) * MICROSECOND).astimezone(ZoneInfo(timezone))
-    for moment in croniter(text, start, ret_type=datetime):
-        time = (moment - EPOCH) // MICROSECOND
-        if time >= limit:
-            return
-        if time >= begin:
-            yield time
+    zone = ZoneInfo(timezone)
+    minute, hour, *_ = text.split()
+    follows_clock = minute.startswith("*") or hour.startswith("*")
+    since, until = _local(begin - 1, zone), _local(limit, zone)
+    found: set[int] = set()
+    for wall in croniter(text, since - _slack(since, zone), ret_type=datetime):
+        if wall > until + _slack(until, zone):
+            break
+        found.update(time for time in _moments(wall, zone, follows_clock) if begin <= time < limit)
+    yield from sorted(found)
+
+
+def _local(time: int, zone: ZoneInfo) -> datetime:
+    """What a clock on the wall shows."""
+    return (EPOCH + time * MICROSECOND).astimezone(zone).replace(tzinfo=None)
+
+
+def _slack(wall: datetime, zone: ZoneInfo) -> timedelta:
+    """How far to look around a wall-clock time: near a change of the clock, farther than the clock ever jumped."""
+    around = {zone.utcoffset(wall + days * DAY) for days in (-1, 0, 1)}
+    return DAY if len(around) > 1 else timedelta(0)
+
+
+def _moments(wall: datetime, zone: ZoneInfo, follows_clock: bool) -> Iterator[int]:
+    """When the clock shows this, mostly once.
+
+    Where minute or hour is a `*` it is as often as the clock shows it. Else it is once: the first of two times, and
+    for a time that the clock skips as much later as it skips.
+    """
+    first, second = ((wall.replace(tzinfo=zone, fold=fold) - EPOCH) // MICROSECOND for fold in (0, 1))
+    if not (follows_clock and second < first):
+        yield first
+    if follows_clock and second > first:
+        yield second
 
 
 def temporal_rows(graph: Graph, state: State, since: int, limit: int) -> Words:

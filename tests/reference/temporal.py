@@ -24,24 +24,47 @@ def instants(definition: Mapping[str, Any], first: int, last: int) -> list[int]:
 
 
 def cron_instants(text: str, timezone: str, first: int, last: int) -> Iterator[int]:
-    """The minutes whose wall-clock time in the zone all five fields admit; Sunday is 0 and 7."""
-    minute, hour, day, month, weekday = text.upper().split()
+    """Minute by minute: those that show a wall-clock time which all five fields admit; Sunday is 0 and 7.
+
+    Where minute and hour are given without `*`, a time that the clock shows twice is the first of the two only, and
+    one that it skips is as much later as the clock jumps.
+    """
     zone = ZoneInfo(timezone)
+    given = not any(part.startswith("*") for part in text.split()[:2])
     for time in range(first - first % MINUTE, last + 1, MINUTE):
-        local = (EPOCH + time * MICROSECOND).astimezone(zone)
-        days = (
-            local.day in field(day, 1, 31),
-            local.isoweekday() % 7 in {value % 7 for value in field(weekday, 0, 7, WEEKDAYS)},
-        )
-        either = not day.startswith("*") and not weekday.startswith("*")
-        if (
-            time > first
-            and local.minute in field(minute, 0, 59)
-            and local.hour in field(hour, 0, 23)
-            and local.month in field(month, 1, 12, MONTHS)
-            and (any(days) if either else all(days))
-        ):
+        local = wall(time, zone)
+        # Summer time: when the clock jumps forward or back it does so by less than a day.
+        jumps = {(wall(time - 1440 * MINUTE, zone) - local) + timedelta(days=1), timedelta(0)}
+        again = any(wall(time - jump // MICROSECOND, zone) == local for jump in jumps if jump > timedelta(0))
+        skipped = any(skips(local + jump, zone) and admits(text, local + jump) for jump in jumps if jump < timedelta(0))
+        if time > first and ((admits(text, local) and not (given and again)) or (given and skipped)):
             yield time
+
+
+def wall(time: int, zone: ZoneInfo) -> datetime:
+    """What the clock shows."""
+    return (EPOCH + time * MICROSECOND).astimezone(zone).replace(tzinfo=None)
+
+
+def skips(local: datetime, zone: ZoneInfo) -> bool:
+    """Whether the clock never shows this."""
+    return local.replace(tzinfo=zone).astimezone(UTC).astimezone(zone).replace(tzinfo=None) != local
+
+
+def admits(text: str, local: datetime) -> bool:
+    """Whether all fields admit the wall-clock time; of day and weekday either, if both are given."""
+    minute, hour, day, month, weekday = text.upper().split()
+    days = (
+        local.day in field(day, 1, 31),
+        local.isoweekday() % 7 in {value % 7 for value in field(weekday, 0, 7, WEEKDAYS)},
+    )
+    either = not day.startswith("*") and not weekday.startswith("*")
+    return (
+        local.minute in field(minute, 0, 59)
+        and local.hour in field(hour, 0, 23)
+        and local.month in field(month, 1, 12, MONTHS)
+        and (any(days) if either else all(days))
+    )
 
 
 def field(text: str, least: int, greatest: int, names: Sequence[str] = ()) -> set[int]:
