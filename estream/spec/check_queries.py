@@ -34,7 +34,11 @@ class _Output:
 def check_queries(findings: Findings) -> None:
     """Every query after those it reads."""
     named = {str(name): (name, query) for name, query in findings.ceq.queries.items()}
-    order, cycles = in_order({name: _needs(query) for name, (_, query) in named.items()})
+    # SQL does not regard the case of names.
+    spelled = {name.lower(): name for name in named}
+    order, cycles = in_order(
+        {name: [spelled.get(need.lower(), need) for need in _needs(query)] for name, (_, query) in named.items()}
+    )
     for cycle in cycles:
         first, _ = named[cycle[0]]
         findings.say(first, f"query '{first}' reads itself: {' reads '.join(cycle)}")

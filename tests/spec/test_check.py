@@ -58,8 +58,9 @@ def test_there_are_many_kinds_of_mistakes() -> None:
     assert len(WRONG) >= 120
 
 
-def test_queries_come_after_those_they_read() -> None:
-    names = list(checked(RIGHT_TEXT.replace("FROM Vitals v", "FROM Change v")).queries)
+@pytest.mark.parametrize("spelled", ["Change", "change"])
+def test_queries_come_after_those_they_read_whatever_the_case(spelled: str) -> None:
+    names = list(checked(RIGHT_TEXT.replace("FROM Vitals v", f"FROM {spelled} v")).queries)
     assert names.index("Change") < names.index("InWard")
 
 
