@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from estream.duration import format_duration
 from estream.errors import Problem
-from estream.plan.draft import TIMED, Definition, Draft, Part, Use, parts
+from estream.plan.draft import TIMED, Definition, Draft, Part, Use, parts, uses
 from estream.plan.leaves import leaves
 from estream.plan.partition import partition
 
@@ -57,3 +57,14 @@ def _only_temporal(draft: Draft, definition: Definition) -> Iterator[Problem]:
     if is_parted and leaves(definition.root, draft.leaves_of).only_temporal:
         message = "partition_by needs an event that is not temporal in every detection"
         yield definition.problem(message, hint="a temporal event belongs to every partition")
+    elif is_parted:
+        for use in uses(definition.root):
+            if _lacks_key(draft, use):
+                message = f"partition_by finds no key in '{use.event}', which can be detected of temporal events alone"
+                yield definition.problem(message, use.span, "write its expression in place of its name")
+
+
+def _lacks_key(draft: Draft, use: Use) -> bool:
+    """Whether a named event sees rows, and so is not in every partition, and yet has occurrences without a row."""
+    inside = draft.leaves_of[use.event]
+    return inside.only_temporal and not all(map(draft.is_temporal, inside.every))

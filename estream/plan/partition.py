@@ -108,7 +108,8 @@ def _typed(
 def _comparable(left: DataType, right: DataType) -> bool:
     if not (left.is_known and right.is_known):
         return True
-    return left.name == right.name or (left.is_number and right.is_number)
+    # Keys are compared exactly, not as numbers: 1 is not 1.0, and a decimal is its digits.
+    return left == right or (left.is_integer and right.is_integer) or {left.name, right.name} == {"float", "double"}
 
 
 def _place(places: tuple[Text, ...], leaf: str, index: int, definition: Definition) -> Text:

@@ -55,5 +55,17 @@ def test_temporal_events_belong_to_every_partition(when: str) -> None:
     assert one(when, partition_by="k", within="1 h").problems == []
 
 
+@pytest.mark.parametrize("inner", ["absent(T, A, 1 s)", "not(A)[T, U]", "A or T"])
+def test_a_named_event_that_sees_rows_needs_one_in_every_detection_to_have_a_key(inner: str) -> None:
+    found = planned({"X": {"when": inner}, "E": {"when": "A ; X", "partition_by": "k"}})
+    message = "event 'E': partition_by finds no key in 'X', which can be detected of temporal events alone"
+    assert found.errors == [("X", message)]
+
+
+def test_a_named_event_of_temporal_events_only_belongs_to_every_partition() -> None:
+    found = planned({"X": {"when": "T ; U"}, "E": {"when": "A ; X", "partition_by": "k", "within": "1 h"}})
+    assert found.problems == []
+
+
 def test_after_an_error_the_plan_has_no_nodes() -> None:
     assert one("A and A").plan.nodes == ()

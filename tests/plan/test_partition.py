@@ -60,6 +60,11 @@ def test_keys_of_types_that_never_agree() -> None:
     assert (marked, message) == ("B", "event 'E': partition_by compares A.k (int) with B.name (string)")
 
 
+def test_an_integer_and_a_fraction_are_not_compared_as_keys() -> None:
+    ((_, message),) = errors("A ; G", {"A": "k", "G": "share"}, G={"raised": {"share": "double"}})
+    assert message == "event 'E': partition_by compares A.k (int) with G.share (double)"
+
+
 def test_integers_of_different_sizes_agree() -> None:
     assert errors("A ; Q", {"A": "k", "Q": "key"}) == []
 
