@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from estream.spec.check_times import check_timestamp
@@ -34,10 +35,10 @@ class _Output:
 def check_queries(findings: Findings) -> None:
     """Every query after those it reads."""
     named = {str(name): (name, query) for name, query in findings.ceq.queries.items()}
-    # SQL does not regard the case of names.
-    spelled = {name.lower(): name for name in named}
+    # SQL does not regard the case of names; a name that is there as it is written is the one that is meant.
+    spelled = {name.lower(): name for name in named} | {name: name for name in (*findings.relations, *named)}
     order, cycles = in_order(
-        {name: [spelled.get(need.lower(), need) for need in _needs(query)] for name, (_, query) in named.items()}
+        {name: [_meant(need, spelled) for need in _needs(query)] for name, (_, query) in named.items()}
     )
     for cycle in cycles:
         first, _ = named[cycle[0]]
@@ -49,6 +50,10 @@ def check_queries(findings: Findings) -> None:
             findings.relations.setdefault(broken, Relation(None))
     for name in order:
         _check_query(findings, *named[name])
+
+
+def _meant(name: str, spelled: Mapping[str, str]) -> str:
+    return spelled.get(name) or spelled.get(name.lower(), name)
 
 
 def _needs(query: Query) -> list[str]:
