@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from estream.plan.model import Plan
 from estream.settings import Settings, load_settings, settings_files
 from estream.spec.check import check
 from estream.spec.checked import Checked
+from estream.spec.override import UNCHANGED, Overrides, override
 from estream.spec.reader import Read, read_ceq
 from estream.text import Text
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from estream.stream.checkpoint import Changes
     from estream.stream.display import Board
     from estream.stream.runner import Job
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class Loaded:
     checked: Checked | None
     plan: Plan | None
     problems: tuple[Problem, ...]
+    file: Path = field(default=Path())
 
     @property
     def sources(self) -> Mapping[str, Sequence[str]]:
@@ -43,21 +48,23 @@ class Loaded:
         return any(problem.severity == "error" for problem in self.problems)
 
 
-def load(path: Path, environment: Mapping[str, str], root: Path | None = None) -> Loaded:
+def load(
+    path: Path, environment: Mapping[str, str], root: Path | None = None, overrides: Overrides = UNCHANGED
+) -> Loaded:
     """Read, check and plan a CEQ file; `root` is the folder that includes may not leave.
 
     The right parts of a wrong file are planned too, so that a user sees all problems at once; but there is no plan.
     """
-    read = read_ceq(path, root or project_root(path), environment)
+    read = override(read_ceq(path, root or project_root(path), environment), overrides)
     if read.ceq is None:
-        return Loaded(read, None, None, read.problems)
+        return Loaded(read, None, None, read.problems, path)
     checked, found = check(read)
     problems = (*read.problems, *found)
     wrong = any(problem.severity == "error" for problem in problems)
     # A rule that is wrong does not ask for its event, which is planned nevertheless.
     plan, found = build(checked, checked.events if wrong else ())
     problems = tuple(sorted((*problems, *found), key=lambda problem: problem.place))
-    return Loaded(read, checked, None if wrong else plan, problems)
+    return Loaded(read, checked, None if wrong else plan, problems, path)
 
 
 def ask_spark(loaded: Loaded) -> Loaded:
@@ -152,17 +159,33 @@ def run(
     callbacks: Mapping[str, Sequence[Callable[..., Any]]] | None = None,
 ) -> Board:
     """Run a file live with its rules and give the figures of the run; `callbacks` were registered in code."""
-    from estream.app_rules import rules_at_work
+    from estream.app_changes import Versions, read_overrides
     from estream.stream.run import Way
     from estream.stream.run import run as run_job
 
-    job = job_of(loaded, root, environment, options)
+    def job_from(file: Path, overrides: Overrides) -> Job:
+        require_readable(file)
+        version = _observing(load(file, environment, root, overrides), callbacks or {})
+        return job_of(version, root, environment, options)
+
+    job = job_of(_observing(loaded, callbacks or {}), root, environment, options)
+    overrides = read_overrides(job.checkpoint, loaded.file)
+    if not overrides.is_empty:
+        _log.warning("%s goes on as it was changed while it ran: %s", job.plan.name, overrides)
+        job = job_from(loaded.file, overrides)
     folder = root / job.settings.paths.state / job.plan.name
     way = Way(out, options.is_shown, options.seconds)
-    if not job.plan.rules and not callbacks:
-        return run_job(job, way, folder, options.conf)
-    with rules_at_work(job.checked, job.plan, job.settings, root, job.channels, callbacks) as agenda:
-        return run_job(job, way, folder, options.conf, (agenda.take,))
+    versions = Versions(job, root, loaded.file, job_from, callbacks or {})
+    return run_job(job, way, folder, options.conf, versions.takers, None if options.once else versions)
+
+
+def _observing(loaded: Loaded, callbacks: Mapping[str, Sequence[Callable[..., Any]]]) -> Loaded:
+    """The file with a plan that also detects what functions were registered on."""
+    if not callbacks or loaded.checked is None or loaded.is_wrong:
+        return loaded
+    rules = loaded.checked.rules
+    observe = [str(rules[name].spec.on) if name in rules else name for name in callbacks]
+    return replace(loaded, plan=build(loaded.checked, observe)[0])
 
 
 def changes(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions) -> Changes:
@@ -184,6 +207,7 @@ def told(changes: Changes) -> Iterator[str]:
         ("is dropped with its partial matches", changes.dropped),
     ):
         yield from (f"event {event} {word}" for event in events)
+    yield from (f"query {query} begins anew" for query in changes.begun)
     yield from (f"cannot go on: {reason}" for reason in changes.refused)
     if changes.refused:
         yield "Undo the change, or start anew with another --checkpoint."
@@ -200,7 +224,7 @@ def replay(loaded: Loaded, root: Path, environment: Mapping[str, str], options: 
     if options.host == "process":
         from estream.stream.in_process import detect_in_process
 
-        tables = list(detect_in_process(job.plan, job.checked, options.inputs))
+        tables = list(detect_in_process(job.plan, job.checked, options.inputs, job.channels))
     else:
         from estream.stream.replay_job import replay_tables
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TextIO
 
 import typer
 
-from estream import __version__
-from estream.cli_history import add_commands
+from estream import __version__, cli_changes, cli_history
 from estream.errors import EStreamError, Problem
 from estream.report import printable, render, summary, to_json
 
@@ -391,7 +390,8 @@ def _run_options(
     return RunOptions(once, seconds, is_shown, master, {key: value for key, _, value in pairs}, checkpoint)
 
 
-add_commands(cli)
+cli_changes.add_commands(cli)
+cli_history.add_commands(cli)
 
 
 def _load(file: Path, spark: bool = False, imports: bool = False) -> Loaded:

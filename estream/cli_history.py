@@ -50,7 +50,7 @@ def listed(
     from estream.history.query import Filter, lines
 
     wanted = Filter(None, rule, event, _time(since, "--since"), _time(until, "--until"), key, state, limit)
-    found = _asked(lambda database: lines(database, wanted))
+    found = asked(lambda database: lines(database, wanted))
     if format == "json":
         typer.echo(present.to_json(found))
     elif format == "csv":
@@ -78,7 +78,7 @@ def show(
     from estream.history import present
     from estream.history.query import whole
 
-    found = _asked(lambda database: whole(database, number))
+    found = asked(lambda database: whole(database, number))
     if format == "json":
         typer.echo(json.dumps(present.whole_as_data(found), indent=2, ensure_ascii=False))
     else:
@@ -102,7 +102,7 @@ def retry(
 
     if dead == bool(numbers):
         raise EStreamError("name the firings to retry, or give --dead for all dead letters")
-    count = _asked(lambda database: ask(database, None if dead else list(dict.fromkeys(numbers or ()))))
+    count = asked(lambda database: ask(database, None if dead else list(dict.fromkeys(numbers or ()))))
     typer.echo(f"{count} firing{'' if count == 1 else 's'} will be tried again")
 
 
@@ -112,7 +112,7 @@ def add_commands(cli: typer.Typer) -> None:
     cli.command()(retry)
 
 
-def _asked(ask: Callable[[Database], Given]) -> Given:
+def asked(ask: Callable[[Database], Given]) -> Given:
     """What the project's history answers."""
     from estream.history.database import Database
     from estream.rule.store import StoreAway, StoreStopped

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from estream import app
 from estream.errors import EStreamError
-from estream.plan.build import build
 from estream.rule.registry import Callback, CallbackError, require_signature
 from estream.suggest import suggestion
 
@@ -45,9 +43,5 @@ class Engine:
 
     def run(self, once: bool = False, seconds: float | None = None) -> None:
         """Run until it is stopped, so many seconds long, or, with `once`, until what is there has been taken."""
-        rules = self._checked.rules
-        observe = [str(rules[name].spec.on) if name in rules else name for name in self._callbacks]
-        plan, _ = build(self._checked, observe)
         options = app.RunOptions(once=once, seconds=seconds)
-        loaded = replace(self._loaded, plan=plan)
-        app.run(loaded, self._root, os.environ, options, sys.stdout, self._callbacks)
+        app.run(self._loaded, self._root, os.environ, options, sys.stdout, self._callbacks)

@@ -132,3 +132,17 @@ counts = Table(
     PrimaryKeyConstraint("ceq", "batch", "source", "kind"),
 )
 """Late rows and dead letters by source and micro-batch."""
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("ceq", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("batch", BigInteger),
+    Column("watermark", BigInteger),
+    Column("told", Text, nullable=False),
+)
+"""What was changed of runs while they went on: when and by whom, and the micro-batch and watermark it began at."""

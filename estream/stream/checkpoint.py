@@ -13,11 +13,15 @@ from pathlib import Path
 
 from estream.errors import EStreamError
 from estream.plan.model import Plan
+from estream.spec import model
 from estream.spec.checked import Checked
+from estream.stream.feed import computed, feeds
 from estream.stream.fuse import stream_of
+from estream.stream.host_state import operator_name
+from estream.stream.layout import routes
 from estream.stream.sink import write_whole
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,14 @@ class Manifest:
     queries: Mapping[str, str]
     """Queries that Spark keeps state for, or that read by scans of their own: name to a digest of all they are."""
     nodes: Mapping[str, str]
-    """Signature to the expression, for people."""
+    """Where a node's state is kept, and its signature, to the expression, for people."""
     events: Mapping[str, str]
-    """Composite event to the signature of its node."""
+    """Composite event to where its node's state is kept, and its signature."""
+    operators: Mapping[str, str] = field(default_factory=dict)
+    """Query that EStream itself keeps state for to where and in which shape it is kept."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Stream to a digest of where its rows come from: offsets of one source mean nothing to another."""
+    order: str = "event_time"
     version: int = VERSION
 
 
@@ -42,20 +51,35 @@ class Changes:
     kept: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    begun: tuple[str, ...] = ()
+    """Queries that EStream itself keeps state for, and that begin anew."""
     refused: tuple[str, ...] = field(default=())
     """Why it cannot go on from the checkpoint, one sentence each."""
 
 
 def manifest_of(plan: Plan, checked: Checked, shards: int) -> Manifest:
     """What a plan would write."""
-    raising = sorted({leaf.query for leaf in plan.leaves if leaf.query in checked.queries})
-    own = [name for name in raising if stream_of(checked, name) is None]
+    given = feeds(plan, checked)
+    ours = computed(given)
+    raising = {leaf.query for leaf in plan.leaves if leaf.query in checked.queries} | {feed.source for feed in given}
+    own = [name for name in sorted(raising) if stream_of(checked, name) is None and name not in ours]
+    # What is relayed stands in the later route too, where nothing feeds it: the earlier one is its home.
+    homes = {node.signature: route.label for route in reversed(routes(plan, ours)) for node in route.nodes}
+    kept = {node.number: f"{homes.get(node.signature, '')} {node.signature}" for node in plan.nodes}
     waiting = [node for node in plan.nodes if node.operator not in ("leaf", "temporal", "relay")]
     return Manifest(
         shards,
         {name: _digest(checked, name) for name in own},
-        {node.signature: node.text for node in waiting},
-        {event: plan.nodes[number].signature for event, number in plan.events},
+        {kept[node.number]: node.text for node in waiting},
+        {event: kept[number] for event, number in plan.events},
+        {
+            query.name: _hash([operator_name(feed.label, operator), operator.shape])
+            for feed in given
+            for operator in feed.chain().operators
+            for query in operator.queries
+        },
+        {str(name): _source(stream) for name, stream in checked.ceq.streams.items()},
+        plan.order,
     )
 
 
@@ -68,6 +92,7 @@ def compare(before: Manifest | None, after: Manifest) -> Changes:
         kept=kept,
         empty=tuple(event for event in after.events if event not in kept),
         dropped=tuple(event for event, signature in before.events.items() if signature not in after.nodes),
+        begun=tuple(name for name, kept in after.operators.items() if before.operators.get(name) != kept),
         refused=tuple(_refused(before, after)),
     )
 
@@ -98,6 +123,11 @@ def _refused(before: Manifest, after: Manifest) -> Iterator[str]:
             f"it was made with {before.shards} shards, the settings say {after.shards}; "
             f"set detection.shards to {before.shards}"
         )
+    if before.order != after.order:
+        yield f"it was made with order: {before.order}; the file says {after.order}"
+    for name, source in before.sources.items():
+        if after.sources.get(name, source) != source:
+            yield f"stream '{name}' has another source; give the stream another name"
     for name in sorted({*before.queries, *after.queries}):
         if name not in after.queries:
             yield f"query '{name}' is gone, and Spark keeps state for it"
@@ -119,4 +149,15 @@ def _digest(checked: Checked, name: str) -> str:
         fixed = {"description", "publish", "idle_after", "max_ahead", "source"}
         facts.append([current, query.spec.model_dump(mode="json", exclude=fixed), list(query.columns)])
         pending += query.reads
-    return hashlib.sha256(json.dumps(sorted(facts), default=str).encode()).hexdigest()[:16]
+    return _hash(sorted(facts))
+
+
+def _source(stream: model.Stream) -> str:
+    """Where the rows of a stream come from; how many are taken at a time may change."""
+    facts = stream.source.model_dump(mode="json")
+    facts["options"] = {key: value for key, value in facts["options"].items() if not key.lower().startswith("max")}
+    return _hash(facts)
+
+
+def _hash(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, default=str, sort_keys=True).encode()).hexdigest()[:16]

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -108,15 +109,16 @@ def _saved(held: Held, programs: Programs) -> Iterator[tuple[str, Saved]]:
         yield label, save(programs.routes[label][1], state)
     for label, states in held.operators.items():
         for operator, own in zip(programs.chains[label].operators, states, strict=True):
-            yield _operator_name(label, operator), operator_segments.save(operator, own)
+            yield operator_name(label, operator), operator_segments.save(operator, own)
     have = {name.partition(_SEPARATOR)[2] for name in held.sizes if name.startswith(_PENDING + _SEPARATOR)}
     tables = {name: to_bytes(table) for name, table in held.pending.items() if table.num_rows}
     if have or tables:
         yield _PENDING, Saved(tables, frozenset(have - tables.keys()))
 
 
-def _operator_name(label: str, operator: Operator) -> str:
-    return f"{label} {'+'.join(query.name for query in operator.queries)}"
+def operator_name(label: str, operator: Operator) -> str:
+    """Where the state of an operator is kept. One of another shape is kept elsewhere: it begins anew."""
+    return f"{label} {'+'.join(query.name for query in operator.queries)} {crc32(operator.shape.encode()):08x}"
 
 
 def begin_held(programs: Programs) -> Held:
@@ -152,14 +154,14 @@ def _load(chunks: Chunks, programs: Programs) -> Held:
         sizes={name: len(pieces) for name, pieces in parts.items()},
     )
     known = {_PENDING, *programs.routes}
-    known |= {_operator_name(label, one) for label, chain in programs.chains.items() for one in chain.operators}
+    known |= {operator_name(label, one) for label, chain in programs.chains.items() for one in chain.operators}
     for name in [name for name in parts if name.partition(_SEPARATOR)[0] not in known]:
         _remove(chunks, held, name)
     return held
 
 
 def _operator_state(label: str, operator: Operator, segments: Mapping[str, Mapping[str, bytes]]) -> OperatorState:
-    return operator_segments.load(operator, segments.get(_operator_name(label, operator), {}))
+    return operator_segments.load(operator, segments.get(operator_name(label, operator), {}))
 
 
 def _write(chunks: Chunks, held: Held, name: str, data: bytes) -> None:

@@ -15,6 +15,8 @@ from typing import TextIO
 import pyarrow as pa
 from rich.console import Console
 
+from estream.stream.change import Answer, Desk, desk_of
+from estream.stream.change_live import Changing, Live, Takers, answered, no_takers
 from estream.stream.detected import to_lines
 from estream.stream.display import Board, live
 from estream.stream.runner import Job, Runner, refuse_changes
@@ -22,7 +24,9 @@ from estream.stream.session import open_session
 from estream.stream.sink import FileSink, Outcome, Take
 
 _LOOK = 0.25
-"""Seconds between looks at whether to stop."""
+"""Seconds between looks at whether to stop, and at what is asked of the run."""
+
+NO_CHANGES = Answer(False, ("this run takes no changes",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +39,40 @@ class Way:
     seconds: float | None = None
 
 
-def run(job: Job, way: Way, folder: Path, conf: Mapping[str, str], takes: tuple[Take, ...] = ()) -> Board:
-    """Run until it ends, its time is over or a signal comes; gives the figures. `folder` keeps the detections."""
+def run(
+    job: Job,
+    way: Way,
+    folder: Path,
+    conf: Mapping[str, str],
+    takers: Takers = no_takers,
+    changes: Changing | None = None,
+) -> Board:
+    """Run until it ends, its time is over or a signal comes; gives the figures. `folder` keeps the detections.
+
+    `takers` opens what takes the detections of a job besides; `changes` says what becomes of requests to change the
+    run, without which there are none.
+    """
     refuse_changes(job)
     board = Board(job.plan)
     with ExitStack() as opened:
+        desk = opened.enter_context(desk_of(job.checkpoint))
         asked = opened.enter_context(_signals())
         session = open_session(job.settings, job.plan.name, conf, folder / "spark.log")
         draw = opened.enter_context(live(board, Console(file=way.out))) if way.is_shown else None
-        sink = FileSink(folder / "detections", job.plan)
-        runner = Runner(job, session, _handing(job, way, (sink.take, *takes)), _watching(board, draw))
-        opened.callback(runner.stop)
-        _wait(runner, asked, way.seconds)
+
+        def start(job: Job, take: Take) -> Runner:
+            board.plan = job.plan
+            return Runner(job, session, take, _watching(board, draw))
+
+        @contextmanager
+        def taking(job: Job) -> Iterator[Take]:
+            with takers(job) as takes:
+                yield _handing(job, way, (FileSink(folder / "detections", job.plan).take, *takes))
+
+        going = Live(job, session, start, taking)
+        opened.callback(going.stop)
+        going.begin()
+        _wait(going, desk, changes, asked, way.seconds)
     return board
 
 
@@ -70,11 +96,13 @@ def _watching(board: Board, draw: Callable[[], None] | None) -> Callable[[Outcom
     return watch
 
 
-def _wait(runner: Runner, asked: threading.Event, seconds: float | None) -> None:
+def _wait(going: Live, desk: Desk, changes: Changing | None, asked: threading.Event, seconds: float | None) -> None:
     until = None if seconds is None else time.monotonic() + seconds
     while not asked.is_set() and (until is None or time.monotonic() < until):
-        if runner.wait(_LOOK):
+        if going.wait(_LOOK):
             return
+        for number, request in desk.pending():
+            desk.answer(number, NO_CHANGES if changes is None else answered(going, request, changes))
 
 
 @contextmanager

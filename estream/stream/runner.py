@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -34,6 +35,10 @@ from estream.stream.sql_branch import Reader
 from estream.stream.watermark import Progress, beats
 
 log = logging.getLogger(__name__)
+
+_COMMITTED = 10.0
+"""Seconds that Spark has to commit a micro-batch that was handed on, before it is stopped."""
+_LOOK = 0.01
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises for a user's mistake, or its own."""
@@ -72,6 +77,9 @@ class Runner:
         self.job, self._take, self._watch = job, take, watch
         self._timings = timings_of(job.plan)
         self._between = threading.Lock()
+        self._is_over = False
+        self._last: int | None = None
+        """The micro-batch that was handed on last."""
         self._open = ExitStack()
         job.checkpoint.mkdir(parents=True, exist_ok=True)
         self._beats = job.checkpoint / "beats.json"
@@ -98,6 +106,9 @@ class Runner:
     def _each(self, frame: DataFrame, batch: int) -> None:
         """One micro-batch; it may come again after a crash."""
         with self._between:
+            if self._is_over:
+                # It must not be committed: it is run again when the query starts the next time.
+                raise EStreamError("the run was stopped")
             outcome = unpack(batch, frame.toArrow())
             self._bury(outcome)
             keep_late(self.job.channels, (table for _, table in outcome.late), self.job.plan.name, batch)
@@ -106,6 +117,7 @@ class Runner:
                 write_beats(self._beats, beats(Progress(**outcome.progress), self._timings))
                 write_whole(self.job.checkpoint / "progress.json", json.dumps(outcome.progress).encode())
             self._watch(outcome)
+            self._last = batch
 
     def _bury(self, outcome: Outcome) -> None:
         letters = [
@@ -137,10 +149,35 @@ class Runner:
         return seconds is None or bool(ended)
 
     def stop(self) -> None:
-        """End after the micro-batch that is under way."""
-        with self._between:
-            self._query.stop()
+        """End after the micro-batch that is under way, which is committed first."""
+        until = time.monotonic() + _COMMITTED
+        while not self._is_over:
+            with self._between:
+                # Spark waits for a call that is under way when it stops: so the lock is not held then.
+                self._is_over = self._is_committed or not self.is_running or time.monotonic() > until
+            time.sleep(0 if self._is_over else _LOOK)
+        self._query.stop()
         self._open.close()
+
+    def swap(self, change: Callable[[], Take]) -> None:
+        """Let something else take detections from the next micro-batch on; `change` is called between two of them."""
+        with self._between:
+            self._take = change()
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the first micro-batch that is not committed."""
+        commits = (self.job.checkpoint / "spark" / "commits").glob("[0-9]*")
+        return max((int(path.name) for path in commits if path.name.isdecimal()), default=-1) + 1
+
+    @property
+    def taken(self) -> int | None:
+        """The number of the micro-batch that was handed on last, by this runner."""
+        return self._last
+
+    @property
+    def _is_committed(self) -> bool:
+        return self._last is None or (self.job.checkpoint / "spark" / "commits" / str(self._last)).exists()
 
 
 def _told(error: Exception, job: Job, session: SparkSession | None) -> EStreamError:
