@@ -25,7 +25,7 @@ def nearest(word: str, options: Iterable[str]) -> str | None:
         if 2 * min(length - (letters & ~others).bit_count(), len(option) - (others & ~letters).bit_count())
         >= _CUTOFF * (length + len(option))
     }
-    found = get_close_matches(lower, list(close), n=1, cutoff=_CUTOFF)
+    found = get_close_matches(lower, list(close), n=1, cutoff=_CUTOFF) if close else ()
     return close[found[0]] if found else None
 
 
