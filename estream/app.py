@@ -224,7 +224,7 @@ def replay(loaded: Loaded, root: Path, environment: Mapping[str, str], options: 
     if options.host == "process":
         from estream.stream.in_process import detect_in_process
 
-        tables = list(detect_in_process(job.plan, job.checked, options.inputs, job.channels))
+        tables = list(detect_in_process(job.plan, job.checked, options.inputs))
     else:
         from estream.stream.replay_job import replay_tables
 
