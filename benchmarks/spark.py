@@ -132,7 +132,7 @@ def write(folder: Path, table: pa.Table) -> int:
 def stream(session: SparkSession, folder: Path) -> DataFrame:
     """The rows of the synthetic stream."""
     reader = session.readStream.schema("ts timestamp, id bigint, k int, v double").option("maxFilesPerTrigger", 1)
-    return reader.parquet(str(folder / "rows"))
+    return reader.format("parquet").name("Rows").load(str(folder / "rows"))
 
 
 def speed(figures: Iterable[tuple[int, float]]) -> float:
