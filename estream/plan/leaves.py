@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from estream.plan.draft import Draft, Leaves, Part, Use
+from estream.plan.draft import Draft, Key, Leaves, Part, Use
 from estream.spec.event_expression import Operator
+from estream.spec.types import spelling
 
 CONSTITUENTS: Mapping[Operator, tuple[int, ...]] = {
     "or": (0, 1),
@@ -64,6 +65,12 @@ def keyed(draft: Draft, part: Part | Use) -> tuple[str, ...]:
     found = leaves(part, draft.leaves_of)
     able = found.constituents if any(map(draft.is_temporal, found.last)) else found.last
     return tuple(leaf for leaf in able if not draft.is_temporal(leaf))
+
+
+def spelled(draft: Draft, leaf: str, key: Iterable[str]) -> Key:
+    """The attributes of a key as the leaf declares them: Spark does not regard case."""
+    columns = draft.checked.events[leaf].columns or {}
+    return tuple(str(spelling(attribute, columns) or attribute) for attribute in key)
 
 
 def once(names: Iterable[str]) -> tuple[str, ...]:

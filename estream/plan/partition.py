@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from estream.errors import Place, Problem
 from estream.plan.draft import Definition, Draft, Key, Use, uses
-from estream.plan.leaves import constituents, keyed, once
-from estream.spec.types import DataType
+from estream.plan.leaves import constituents, keyed, once, spelled
+from estream.spec.types import DataType, spelling
 from estream.suggest import did_you_mean, listed, suggestion
 from estream.text import Text
 
@@ -18,7 +18,7 @@ def partition(draft: Draft, definition: Definition) -> tuple[Mapping[str, Key], 
     if isinstance(given, Mapping):
         return _from_map(draft, definition, given)
     leaves = once(leaf for use in uses(definition.root) for leaf in constituents(draft, use))
-    keys = {leaf: tuple(map(str, given)) for leaf in leaves if not draft.is_temporal(leaf)}
+    keys = {leaf: spelled(draft, leaf, given) for leaf in leaves if not draft.is_temporal(leaf)}
     # An attribute is told once, with the first event that lacks it.
     first: dict[Place, Problem] = {}
     for problem in (problem for leaf in keys for problem in _missing(draft, definition, leaf, given)):
@@ -40,9 +40,9 @@ def _from_map(
             problems.append(name.problem(message, hint=right))
         for leaf in keyed(draft, _use_of(definition, name)) if name in named else (name,) if name in leaves else ():
             problems += _missing(draft, definition, leaf, attributes)
-    keys = {str(name): tuple(map(str, attributes)) for name, attributes in given.items()}
     if problems:
-        return keys, problems
+        return {}, problems
+    keys = {str(name): spelled(draft, name, attributes) for name, attributes in given.items()}
     without = _without_key(draft, definition, keys)
     if without:
         message = f"event '{definition.name}': partition_by has no attributes for {', '.join(without)}"
@@ -63,7 +63,7 @@ def _use_of(definition: Definition, name: str) -> Use:
 def _missing(draft: Draft, definition: Definition, leaf: str, attributes: tuple[Text, ...]) -> Iterator[Problem]:
     columns = draft.checked.events[leaf].columns or {}
     for attribute in attributes:
-        if attribute not in columns:
+        if spelling(attribute, columns) is None:
             message = (
                 f"event '{definition.name}': partition_by uses '{attribute}'; event '{leaf}' has {listed(columns)}"
             )
@@ -100,9 +100,9 @@ def _typed(
         known = draft.checked.events[name]
         leaves = keyed(draft, _use_of(definition, name)) if known.when is not None else (name,)
         for leaf in leaves:
-            columns = draft.checked.events[leaf].columns or {}
-            if all(attribute in columns for attribute in key):
-                yield leaf, key, tuple(columns[attribute] for attribute in key)
+            columns, own = draft.checked.events[leaf].columns or {}, spelled(draft, leaf, key)
+            if all(attribute in columns for attribute in own):
+                yield leaf, own, tuple(columns[attribute] for attribute in own)
 
 
 def _comparable(left: DataType, right: DataType) -> bool:

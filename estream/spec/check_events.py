@@ -13,6 +13,8 @@ from estream.spec.check_times import check_timestamp, check_timezone, cron_probl
 from estream.spec.checked import CheckedEvent, Columns
 from estream.spec.event_expression import Apply, EventExpression, Name, depth, names, walk
 from estream.spec.event_parser import parse_event
+from estream.spec.expression import Attribute, Expression
+from estream.spec.expression import walk as expressions
 from estream.spec.findings import Findings, around, in_order
 from estream.spec.model import CompositeEvent, PatternEvent, PrimitiveEvent, RaisedEvent, TemporalEvent
 from estream.spec.type_check import Scope
@@ -112,6 +114,8 @@ def _composite(findings: Findings, name: Text, event: CompositeEvent, when: Even
     subject = f"event '{name}'"
     complete = _names_exist(findings, event.when, when, subject)
     mask = findings.typed(event.mask, _scope(findings, when, subject, complete), boolean=True)
+    if mask is not None and event.mask is not None:
+        _say_ticks(findings, event.mask, mask, when, subject)
     if not complete:
         return None
     contained = dict.fromkeys(leaf for part in _constituents(when) for leaf in leaves_of(findings, part))
@@ -126,6 +130,17 @@ def _scope(findings: Findings, when: EventExpression, subject: str, complete: bo
     else:
         events = ChainMap(findings.any_event(), dict.fromkeys(names(when)))
     return Scope(ticks_of(when), events, "leaves", f"{subject}: mask", source=subject)
+
+
+def _say_ticks(findings: Findings, text: Text, mask: Expression, when: EventExpression, subject: str) -> None:
+    """Ticks are of the detection; a mask is about its constituents."""
+    ticks = ticks_of(when)
+    for part in expressions(mask):
+        if isinstance(part, Attribute) and part.event is None and part.name in ticks:
+            start, end = part.span
+            message = f"{subject}: mask uses '{part.name}' of the detection; a mask is about its constituents"
+            hint = f"ask {part.name} in the condition of a rule"
+            findings.problems.append(text.problem(message, start, end - start, hint))
 
 
 def _names_exist(findings: Findings, text: Text, when: EventExpression, subject: str) -> bool:

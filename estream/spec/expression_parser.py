@@ -280,7 +280,7 @@ class _Conversion:
 
     def aggregate(self, name: str, node: exp.Expr) -> Expression | None:
         if name == "count" and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star):
-            return self.refuse(node, "uses '*'; write count() for rows or count(Event)")
+            return Aggregate(name, None, span=self.span(node))
         if len(node.expressions) > 1 or (not node.expressions and name != "count"):
             return self.wrong_count(node, 1)
         made = self.operation(name, node, *node.expressions)
@@ -290,6 +290,9 @@ class _Conversion:
         parts = node.expressions
         if name == "if":
             return self.operation("case", node, *parts)
+        if name in ("isnull", "isnotnull"):
+            found = self.operation("is_null", node, *parts)
+            return _not(found) if found and name == "isnotnull" else found
         return self.operation("case", node, _equal(parts[0], parts[1]), exp.Null(), parts[0])
 
     def span(self, node: exp.Expr) -> Span:

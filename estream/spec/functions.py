@@ -87,8 +87,8 @@ ALIASES = {
 }
 """Other names that Spark has for them."""
 
-REWRITTEN = {"if": 3, "nullif": 2}
-"""Functions that the parser turns into `case`, and how many operands they have."""
+REWRITTEN = {"if": 3, "nullif": 2, "isnull": 1, "isnotnull": 1}
+"""Functions that the parser turns into `case` and `is null`, and how many operands they have."""
 
 WINDOW_AGGREGATES = ("stddev", "approx_count_distinct")
 """Aggregates over the rows of a window only."""

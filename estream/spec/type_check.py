@@ -137,7 +137,7 @@ class _Checker:
             self.note(aggregate, f"has the aggregate {name} inside an aggregate")
         elif allowed == "leaves" and (aggregate.operand is None or name == "delta"):
             self.note(
-                aggregate, f"uses {name}() of no event" if name == "count" else "uses delta; only a pattern has it"
+                aggregate, f"uses {name}() of no event; write count(Event)" if name == "count" else "uses delta; only a pattern has it"
             )
         elif allowed == "window" and name == "delta":
             self.note(aggregate, "uses delta; only a pattern has it")

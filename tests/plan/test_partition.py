@@ -77,3 +77,22 @@ def test_a_named_composite_event_has_an_entry_of_its_own_or_its_leaves_have(name
 
 def test_without_partition_there_are_no_keys() -> None:
     assert all(node.key == () for node in one("A ; B").plan.nodes)
+
+
+@pytest.mark.parametrize("given", [["K", "Name"], {"A": ["K", "NAME"], "B": ["k", "name"]}])
+def test_attributes_are_found_whatever_their_case(given: object) -> None:
+    assert keys("A ; B", given) == {"A": ("k", "name"), "B": ("k", "name")}
+
+
+def test_each_leaf_has_the_key_as_it_declares_it() -> None:
+    found = planned({"V": {"raised": {"K": "int"}}, "E": {"when": "A ; V", "partition_by": "k"}})
+    assert found.errors == []
+    assert (found.node("A").key, found.node("V").key) == (("k",), ("K",))
+
+
+def test_a_named_event_is_keyed_by_each_of_its_leaves_as_they_declare_it() -> None:
+    inner = {"when": "A or V", "partition_by": "k"}
+    outer = {"when": "X ; C", "partition_by": {"X": "K", "C": "K"}}
+    found = planned({"V": {"raised": {"K": "int"}}, "X": inner, "E": outer})
+    assert found.errors == []
+    assert [node for node in found.plan.nodes if node.operator == "relay"] == []
