@@ -19,6 +19,7 @@ from estream.stream.change import Answer, Desk, desk_of
 from estream.stream.change_live import Changing, Live, Takers, answered, no_takers
 from estream.stream.detected import to_lines
 from estream.stream.display import Board, live
+from estream.stream.rehearse import rehearsed, to_stderr
 from estream.stream.runner import Job, Runner, refuse_changes
 from estream.stream.session import open_session
 from estream.stream.sink import FileSink, Outcome, Take
@@ -39,6 +40,14 @@ class Way:
     seconds: float | None = None
 
 
+Watch = Callable[[Outcome], None]
+"""Told everything that a micro-batch gave."""
+
+
+def _unwatched(outcome: Outcome) -> None:
+    return
+
+
 def run(
     job: Job,
     way: Way,
@@ -46,23 +55,25 @@ def run(
     conf: Mapping[str, str],
     takers: Takers = no_takers,
     changes: Changing | None = None,
+    watches: Watch = _unwatched,
 ) -> Board:
     """Run until it ends, its time is over or a signal comes; gives the figures. `folder` keeps the detections.
 
     `takers` opens what takes the detections of a job besides; `changes` says what becomes of requests to change the
-    run, without which there are none.
+    run, without which there are none. `watches` is told everything that each micro-batch gave.
     """
     refuse_changes(job)
     board = Board(job.plan)
     with ExitStack() as opened:
         desk = opened.enter_context(desk_of(job.checkpoint))
         asked = opened.enter_context(_signals())
-        session = open_session(job.settings, job.plan.name, conf, folder / "spark.log")
+        with rehearsed(job.plan, job.checked, to_stderr):
+            session = open_session(job.settings, job.plan.name, conf, folder / "spark.log")
         draw = opened.enter_context(live(board, Console(file=way.out))) if way.is_shown else None
 
         def start(job: Job, take: Take) -> Runner:
             board.plan = job.plan
-            return Runner(job, session, take, _watching(board, draw))
+            return Runner(job, session, take, _watching(board, draw, watches))
 
         @contextmanager
         def taking(job: Job) -> Iterator[Take]:
@@ -87,8 +98,9 @@ def _handing(job: Job, way: Way, takes: tuple[Take, ...]) -> Take:
     return take
 
 
-def _watching(board: Board, draw: Callable[[], None] | None) -> Callable[[Outcome], None]:
+def _watching(board: Board, draw: Callable[[], None] | None, also: Watch) -> Watch:
     def watch(outcome: Outcome) -> None:
+        also(outcome)
         board.note(outcome)
         if draw is not None:
             draw()
