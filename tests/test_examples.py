@@ -1,11 +1,11 @@
 """The example CEQ files are right, and the functions they name are there."""
 
-import importlib
 from pathlib import Path
 
 import pytest
 
 from estream.app import load
+from estream.rule.registry import Role, find
 from estream.spec.model import PythonAction, PythonCondition, Rule
 
 ROOT = Path(__file__).parent.parent
@@ -30,9 +30,9 @@ def test_the_example_of_a_page_is_right(page: str, tmp_path: Path) -> None:
     assert [str(problem) for problem in load(file, {}).problems] == []
 
 
-def callbacks(rule: Rule) -> list[str]:
-    parts = [rule.condition, *rule.actions]
-    return [str(part.python) for part in parts if isinstance(part, PythonAction | PythonCondition)]
+def callbacks(rule: Rule) -> list[tuple[str, Role]]:
+    conditions = [(str(rule.condition.python), "condition")] if isinstance(rule.condition, PythonCondition) else []
+    return [*conditions, *((str(one.python), "action") for one in rule.actions if isinstance(one, PythonAction))]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -41,6 +41,5 @@ def test_its_callbacks_can_be_called(path: Path) -> None:
     assert ceq is not None
     named = [name for rule in ceq.rules.values() for name in callbacks(rule)]
     assert named
-    for name in named:
-        module, function = name.split(":")
-        assert callable(getattr(importlib.import_module(module), function))
+    for name, role in named:
+        assert callable(find(ROOT / "rules", name, role))
