@@ -136,9 +136,8 @@ class _Checker:
         elif self.inside_aggregate:
             self.note(aggregate, f"has the aggregate {name} inside an aggregate")
         elif allowed == "leaves" and (aggregate.operand is None or name == "delta"):
-            self.note(
-                aggregate, f"uses {name}() of no event; write count(Event)" if name == "count" else "uses delta; only a pattern has it"
-            )
+            what = "count() of no event; write count(Event)" if name == "count" else "delta; only a pattern has it"
+            self.note(aggregate, f"uses {what}")
         elif allowed == "window" and name == "delta":
             self.note(aggregate, "uses delta; only a pattern has it")
         elif allowed != "window" and name in WINDOW_AGGREGATES:

@@ -30,7 +30,8 @@ abs(i) | abs(l) | abs(a) | abs(x) | abs(c) | sign(x) | sign(i) | floor(x) | ceil
 sqrt(x) | sqrt(i) | exp(x / 1e10) | ln(x) | log10(x) | ln(l) | power(x, y) | power(i, 2) | power(x, 0.5) | power(1, y)
 round(x) | round(y) | round(i) | round(x, 2) | round(f, 1) | round(y, 1) | isnan(x) | isnan(f) | isnan(i / j)
 greatest(i, j) | least(i, j) | greatest(x, y) | least(x, y) | greatest(i, l, x) | least(i, null, j) | coalesce(i, j)
-coalesce(i, l, 5) | coalesce(x, 0) | nullif(i, 0) | nvl(x, y) | ifnull(l, i) | isnull(i) | isnotnull(x) | greatest(p, q) | least(f, x)
+coalesce(i, l, 5) | coalesce(x, 0) | nullif(i, 0) | nvl(x, y) | ifnull(l, i) | greatest(p, q) | least(f, x)
+isnull(i) | isnotnull(i) | isnull(x) | isnotnull(x)
 """
 COMPARISONS = """
 i = j | i <> j | i < j | i <= j | i > j | i >= j | i <=> j | x = y | x <> y | x < y | x <= y | x > y | x >= y | x <=> y
