@@ -124,7 +124,7 @@ def step_each(
     rows = as_source(operator.source, batch)
     limit = FOREVER if end_of_input else watermark
     released = release(buffer, rows, query.source_time, limit, operator.arrival)
-    released = _with_keys(query.partition, buffer.counts, released)
+    released = _with_keys(query.partition, buffer.counts, _in_span(query.span, released))
     now = max(buffer.watermark, buffer.greatest) if operator.arrival else buffer.watermark
     tables = _stepped(operator, state.kept, released, now)
     return {query.name: table for query, table in zip(operator.queries, tables, strict=True)}
@@ -142,6 +142,14 @@ def as_source(source: pa.Schema, batch: pa.Table) -> pa.Table:
         for column in [batch.column(field.name)]
     ]
     return pa.table(columns, names=source.names)
+
+
+def _in_span(span: tuple[int | None, int | None], released: Released) -> Released:
+    """The rows that the query takes: the others move time, but not the operator."""
+    start, stop = span
+    if start is not None:
+        released = released.filter(released.time >= start)
+    return released if stop is None else released.filter(released.time < stop)
 
 
 def _with_keys(partition: tuple[str, ...], counts: Counter[str], released: Released) -> Released:

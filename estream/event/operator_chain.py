@@ -27,10 +27,10 @@ def compile_chain(queries: Sequence[StreamOperator], arrival: bool = False) -> C
 
 
 def _window_key(query: StreamOperator) -> object:
-    """Equal for queries that can share a window: of the same rows, partitions, extent and groups."""
+    """Equal for queries that can share a window: of the same rows, partitions, extent, groups and span."""
     if not isinstance(query.operation, Window):
         return query.name
-    return query.source, query.partition, query.operation.extent, query.operation.group_by
+    return query.source, query.partition, query.operation.extent, query.operation.group_by, query.span
 
 
 def begin_chain(chain: Chain) -> tuple[OperatorState, ...]:

@@ -12,6 +12,7 @@ from estream.spec.checked import Checked, CheckedQuery
 from estream.spec.expression import Expression
 from estream.spec.types import DataType, spelling
 from estream.spec.window_time import output_delay
+from estream.text import Text
 
 Columns: TypeAlias = tuple[tuple[str, DataType], ...]
 """Columns in order, with their types."""
@@ -76,6 +77,8 @@ class StreamOperator:
     """Asked of the rows that come out."""
     delay: int = 0
     """How far the time of a row may lie behind the moment it comes out, in microseconds."""
+    span: tuple[int | None, int | None] = (None, None)
+    """It takes the rows from the one time on and before the other, in microseconds."""
 
 
 def stream_operator(checked: Checked, query: CheckedQuery) -> StreamOperator | None:
@@ -100,7 +103,13 @@ def stream_operator(checked: Checked, query: CheckedQuery) -> StreamOperator | N
         operation=_operation(query, query.spec, spelled),
         where=query.where,
         delay=_delay(query, query.spec, source.time),
+        span=(_instant(query.spec.start), _instant(query.spec.stop)),
     )
+
+
+def _instant(text: Text | None) -> int | None:
+    """A time in microseconds; one that counts from the launch is for who launches the query to tell."""
+    return None if text is None or text.startswith("in ") else microseconds(text)
 
 
 def _delay(query: CheckedQuery, spec: model.Query, source_time: str) -> int:

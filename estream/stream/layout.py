@@ -88,9 +88,12 @@ def _later(plan: Plan, leaves: set[str]) -> Plan:
     return replace(plan, nodes=tuple(replace(node, stage=stages[node.group]) for node in plan.nodes))
 
 
-def timings_of(plan: Plan) -> dict[str, Timing]:
-    """What the streams of a plan say of their time."""
-    return {stream.name: Timing(stream.watermark, stream.idle_after) for stream in plan.streams}
+def timings_of(plan: Plan, speeds: Mapping[str, float]) -> dict[str, Timing]:
+    """What the streams of a plan say of their time; `speeds` tells those that are played back."""
+    return {
+        stream.name: Timing(stream.watermark, stream.idle_after, speeds.get(stream.name, 1.0))
+        for stream in plan.streams
+    }
 
 
 def _home(members: Iterable[Node]) -> str:

@@ -10,19 +10,19 @@ from pyspark.sql import DataFrame
 from estream.plan.model import Plan
 from estream.spec.checked import Checked
 from estream.stream.branch import branches
-from estream.stream.clock import FORMAT, Pulse
+from estream.stream.clock import FORMAT
 from estream.stream.feed import computed, feeds
 from estream.stream.generator import Generator, clock_generator
 from estream.stream.host import Host, Hosted
 from estream.stream.layout import STAGES, routes, timings_of
 from estream.stream.pack import SCHEMA
+from estream.stream.source_formats import playback_speeds
 from estream.stream.sql_branch import Reader
 
 
 def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -> DataFrame:
     """The streaming frame of packed rows that detection gives; the session must be set for it."""
     session = reader.session
-    session.dataSource.register(Pulse)
     given = feeds(plan, checked)
     made, laid = branches(plan, checked, reader, given, refuse_ahead=True), routes(plan, computed(given))
     parts = [
@@ -31,7 +31,7 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     ]
     clock = session.readStream.format(FORMAT).name("estream_clock").load().select("now")
     packed = reduce(DataFrame.union, [*parts, clock.mapInArrow(clock_generator(shards), SCHEMA)])
-    timings = timings_of(plan)
+    timings = timings_of(plan, playback_speeds(checked))
     is_held = any(branch.source is None for branch in made)
     run = uuid.uuid4().hex
     for stage in STAGES:

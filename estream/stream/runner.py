@@ -30,7 +30,7 @@ from estream.stream.query import detection_frame
 from estream.stream.session import for_detection
 from estream.stream.sink import Outcome, Take, unpack, write_whole
 from estream.stream.source import Files
-from estream.stream.source_formats import receivers, register
+from estream.stream.source_formats import playback_speeds, receivers, register
 from estream.stream.sql_branch import Reader
 from estream.stream.watermark import Progress, beats
 
@@ -75,7 +75,7 @@ class Runner:
     def __init__(self, job: Job, session: SparkSession, take: Take, watch: Callable[[Outcome], None]) -> None:
         refuse_changes(job)
         self.job, self._take, self._watch = job, take, watch
-        self._timings = timings_of(job.plan)
+        self._timings = timings_of(job.plan, playback_speeds(job.checked))
         self._between = threading.Lock()
         self._is_over = False
         self._last: int | None = None

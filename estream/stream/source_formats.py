@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
 from estream.errors import EStreamError, Problem
-from estream.spec.checked import CheckedQuery
+from estream.spec.checked import Checked, CheckedQuery
 from estream.spec.model import Stream
 from estream.stream import source_http
 from estream.stream.channel import Channel
 from estream.stream.channel_schema import arrow_schema
+from estream.stream.clock import ClockSource
 from estream.stream.source_channel import METADATA, ChannelOptions, ChannelSource, channel_options
-from estream.stream.source_clock import ClockSource
 from estream.stream.source_linear_road import LinearRoad, LinearRoadSource
 from estream.stream.source_options import OptionError
 from estream.stream.source_replay import Replay, ReplaySource
@@ -109,6 +109,12 @@ def playback_speed(format: str, options: Mapping[str, str]) -> float:
     if format == ReplaySource.name():
         return Replay.of({"time": "", **options}).speed
     return 1.0
+
+
+def playback_speeds(checked: Checked) -> dict[str, float]:
+    """The speed of every stream."""
+    streams = [query for query in checked.queries.values() if query.kind == "stream"]
+    return {query.name: playback_speed(str(_stream(query).source.format), _options(query)) for query in streams}
 
 
 def _stream(query: CheckedQuery) -> Stream:

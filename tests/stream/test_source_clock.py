@@ -5,51 +5,44 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from estream.errors import EStreamError
-from estream.stream.channel_schema import parse_columns
-from estream.stream.source_clock import ClockReader, ClockSource
+from estream.stream.clock import ClockReader, write_beats
 from estream.stream.source_formats import register
 
-SCHEMA = from_arrow_schema(parse_columns("ts timestamp, previous timestamp"))
 
-
-def reader(*moments: int) -> ClockReader:
+def reader(*moments: int, beats: Path | None = None) -> ClockReader:
     times = iter(moments)
-    return ClockReader(100, SCHEMA, lambda: next(times))
+    return ClockReader(str(beats) if beats else None, lambda: next(times))
 
 
-def test_a_tick_is_a_multiple_of_its_time_and_stands_still_in_between() -> None:
-    clock = reader(1099, 1100, 1555, 1400)
+def test_time_never_goes_back_though_the_clock_is_set_back() -> None:
+    clock = reader(1000, 1400, 1200, 1500)
     offset, ticks = clock.initialOffset(), []
     for _ in range(4):
         offset = clock.latestOffset(offset, ReadAllAvailable())
-        ticks.append(offset["micros"])
-    assert ticks == [1000, 1100, 1500, 1500]
+        ticks.append(offset["now"])
+    assert ticks == [1000, 1400, 1401, 1500]
 
 
-def test_a_batch_has_one_row_the_same_whenever_it_is_read() -> None:
-    clock = reader()
-    assert clock.partitions({"micros": 1000}, {"micros": 1000}) == []
-    (task,) = clock.partitions({"micros": 1000}, {"micros": 1500})
+def test_a_batch_has_one_row_the_same_whenever_it_is_read(tmp_path: Path) -> None:
+    beats = tmp_path / "beats.json"
+    write_beats(beats, {"Calls": 7})
+    clock = reader(1500, beats=beats)
+    end = clock.latestOffset({"now": 1000, "beats": "{}"}, ReadAllAvailable())
+    write_beats(beats, {"Calls": 8})
+    assert clock.partitions(end, end) == []
+    (task,) = clock.partitions({"now": 1000, "beats": "{}"}, end)
     for _ in range(2):
         (batch,) = clock.read(task)
-        assert [column[0].value for column in batch.columns] == [1500, 1000]
-
-
-def test_a_time_between_ticks_that_is_none_is_told() -> None:
-    with pytest.raises(EStreamError, match="source 'estream_clock': option 'every': 'often' is not a duration"):
-        ClockSource({"every": "often"})
+        assert batch.to_pylist() == [{"now": 1500, "beats": '{"Calls": 7}'}]
 
 
 def test_it_ticks_live_and_is_silent_in_a_run_over_what_is_there(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     ticks: list[Any] = []
-    stream = spark.readStream.format("estream_clock").option("every", "1 us").load()
+    stream = spark.readStream.format("estream_clock").load()
     writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer = writer.foreachBatch(lambda batch, _: ticks.extend(batch.collect()))
     writer.trigger(availableNow=True).start().awaitTermination()
@@ -59,5 +52,4 @@ def test_it_ticks_live_and_is_silent_in_a_run_over_what_is_there(spark: SparkSes
         assert live.exception() is None
         live.awaitTermination(0.1)
     live.stop()
-    assert ticks[0].previous is None
-    assert ticks[0].ts == ticks[1].previous < ticks[1].ts
+    assert 0 < ticks[0].now < ticks[1].now

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from estream.app import load
 from estream.errors import EStreamError
+from estream.stream.layout import timings_of
 from estream.stream.source_expressway import ACCIDENT, SHOULDER, Expressway, Reports
-from estream.stream.source_formats import playback_speed, register
+from estream.stream.source_formats import playback_speed, playback_speeds, register
 from estream.stream.source_linear_road import LinearRoad, write_accidents
 
 CARS = 200
@@ -169,3 +171,10 @@ def test_spark_gets_the_rows_of_the_road_in_batches(spark: SparkSession, tmp_pat
     assert [len(batch) for batch in batches] == [5000, 5000, 2000]
     assert sorted(tuple(row) for batch in batches for row in batch) == sorted(rows)
     assert truth.exists()
+
+
+def test_the_clock_goes_at_the_speed_of_a_stream_that_is_played_back() -> None:
+    found = load(Path(__file__).parents[2] / "ceq_specs" / "car_adn.yaml", {})
+    assert found.plan is not None
+    assert found.checked is not None
+    assert timings_of(found.plan, playback_speeds(found.checked))["CarLocStr"].speed == pytest.approx(300)
