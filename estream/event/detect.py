@@ -45,6 +45,8 @@ class Input:
     occurrences: Words
     ranks: Words
     """Canonical order of the occurrences of one leaf and time: of rows the id."""
+    turns: Words
+    """In `order: arrival` the row whose epoch it is, or NONE if it is that of the timers of its time."""
 
 
 def step(
@@ -93,7 +95,7 @@ def _run(
     memory, group = state.memory, partitions.group
     parts = [_rows_in(graph, state, partitions, released, first)]
     parts += [_relayed(graph, state, partitions, node) for node in group.inputs if node.operator == "relay"]
-    given = _ordered(_join([part for part in parts if part is not None]), apart=graph.arrival)
+    given = _ordered(_join(parts), graph.arrival)
     partitions.extend()
     partitions.temporal_next[partitions.temporal_next != UNBORN] = 0
     leaves = {node.source: node.number for node in group.temporals}
@@ -117,9 +119,9 @@ def _run(
         given.keys.ctypes.data,
         given.leaves.ctypes.data,
         given.occurrences.ctypes.data,
+        given.turns.ctypes.data if graph.arrival else 0,
         len(given.times),
         limit,
-        int(graph.arrival),
     )
 
 
@@ -138,16 +140,16 @@ def _rows_in(graph: Graph, state: State, partitions: Partitions, released: Relea
         leaves, rows, times, ids = leaves[inside], rows[inside], times[inside], ids[inside]
         attributes = attributes.filter(pa.array(inside)) if group.is_keyed else attributes
     keys = _keys(graph, state, partitions, leaves, attributes)
-    return _input(state, keys, leaves, rows, times, ids)
+    return _input(state, Input(times, keys, leaves, rows, ids, turns=rows))
 
 
-def _input(state: State, keys: Words, leaves: Words, occurrences: Words, times: Words, ranks: Words) -> Input:
+def _input(state: State, given: Input) -> Input:
     """The entries that have a partition; the others are counted."""
-    placed = keys >= 0
+    placed = given.keys >= 0
     if placed.all():
-        return Input(times, keys, leaves, occurrences, ranks)
+        return given
     state.counts["null_key"] += int((~placed).sum())
-    return Input(times[placed], keys[placed], leaves[placed], occurrences[placed], ranks[placed])
+    return Input(*(column[placed] for column in _columns(given)))
 
 
 def _keys(graph: Graph, state: State, partitions: Partitions, leaves: Words, attributes: pa.Table) -> Words:
@@ -190,12 +192,13 @@ def _key_column(
 def _relayed(graph: Graph, state: State, partitions: Partitions, node: Node) -> Input:
     """What a group below has found in this step, partitioned by the last constituent."""
     occurrences = found_at(state.memory.used(FOUND), node.operands[0])
-    last, ends = last_rows(state.memory.address, occurrences, len(graph.leaves))
+    last, ends, turns = last_rows(state.memory.address, occurrences, len(graph.leaves))
     keys = np.zeros(len(occurrences), dtype=np.int64)
     if partitions.group.is_keyed:
         keys = _relay_keys(graph, state, partitions, node, last)
     leaves = np.full(len(occurrences), node.number, dtype=np.int64)
-    return _input(state, keys, leaves, occurrences, ends, ranks_of(state.memory, occurrences))
+    ranks = ranks_of(state.memory, occurrences)
+    return _input(state, Input(ends, keys, leaves, occurrences, ranks, turns))
 
 
 def _relay_keys(graph: Graph, state: State, partitions: Partitions, node: Node, last: Words) -> Words:
@@ -228,14 +231,14 @@ def _join(parts: list[Input]) -> Input:
     return Input(*(np.concatenate(columns) for columns in zip(*(_columns(part) for part in parts), strict=True)))
 
 
-def _columns(part: Input) -> tuple[Words, Words, Words, Words, Words]:
-    return part.times, part.keys, part.leaves, part.occurrences, part.ranks
+def _columns(part: Input) -> tuple[Words, ...]:
+    return part.times, part.keys, part.leaves, part.occurrences, part.ranks, part.turns
 
 
-def _ordered(given: Input, apart: bool) -> Input:
-    """By (time, partition, leaf, canonical order); with `apart` as they came."""
-    if apart:
-        places = np.argsort(given.times, kind="stable")
+def _ordered(given: Input, arrival: bool) -> Input:
+    """By (time, partition, leaf, canonical order); with `arrival` by the turn first among those of one time."""
+    if arrival:
+        places = np.lexsort((given.ranks, given.leaves, given.keys, given.turns, given.times))
     else:
         sort = sorted_places(given.times, given.keys, given.leaves, given.ranks)
         if sort is None:

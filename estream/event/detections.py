@@ -120,17 +120,22 @@ def _tick_times(spans: Words, mark: int, duration: int) -> npt.NDArray[np.int64]
 
 
 @compiled
-def last_rows(m: int, occurrences: Words, leaves: int) -> tuple[Words, Words]:
-    """The last constituent that is not temporal of each occurrence (events below `leaves`), and its end."""
-    last, ends = np.empty(len(occurrences), dtype=np.int64), np.empty(len(occurrences), dtype=np.int64)
-    events = peek(m, words.ROW_EVENT)
+def last_rows(m: int, occurrences: Words, leaves: int) -> tuple[Words, Words, Words]:
+    """The last constituent that is not temporal of each occurrence (events below `leaves`), its end, and its turn.
+
+    The turn is the row that completed it, or NONE if that was a timer or a temporal event.
+    """
+    found = np.empty((3, len(occurrences)), dtype=np.int64)
+    events, times = peek(m, words.ROW_EVENT), peek(m, words.ROW_TIME)
     for number in range(len(occurrences)):
         occurrence = occurrences[number]
-        position = rows_of(m, occurrence) - 1
+        end, position = end_of(m, occurrence), rows_of(m, occurrence) - 1
+        by = row_of(m, occurrence, position)
+        found[2, number] = by if peek(events, by) < leaves and peek(times, by) == end else words.NONE
         while position > 0 and peek(events, row_of(m, occurrence, position)) >= leaves:
             position -= 1
-        last[number], ends[number] = row_of(m, occurrence, position), end_of(m, occurrence)
-    return last, ends
+        found[0, number], found[1, number] = row_of(m, occurrence, position), end
+    return found[0], found[1], found[2]
 
 
 def ranks_of(memory: Memory, occurrences: Words) -> Words:

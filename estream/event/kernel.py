@@ -32,6 +32,7 @@ from estream.event.words import (
     FOUND,
     FOUND_WORDS,
     KEYS,
+    NONE,
     OUT,
     PARENT_COUNT,
     PARENTS,
@@ -220,16 +221,27 @@ def bear(m: int, key: int, limit: int) -> None:
 
 
 @compiled
-def run(m: int, times: int, keys: int, leaves: int, occurrences: int, count: int, limit: int, apart: int) -> None:
-    """Step a group over its input, sorted by (time, key, leaf, canonical order), then up to `limit`.
+def goes_on(times: int, keys: int, turns: int, position: int, count: int) -> bool:
+    """Whether the occurrence at `position` belongs to the epoch and partition of the one in front of it."""
+    if position == count or peek(times, position) != peek(times, position - 1):
+        return False
+    return peek(keys, position) == peek(keys, position - 1) and (
+        turns == 0 or peek(turns, position) == peek(turns, position - 1)
+    )
 
-    With `apart` every occurrence is an epoch of its own, after the timers due up to its time (`order: arrival`).
+
+@compiled
+def run(m: int, times: int, keys: int, leaves: int, occurrences: int, turns: int, count: int, limit: int) -> None:
+    """Step a group over its input, sorted by (time, turn, key, leaf, canonical order), then up to `limit`.
+
+    With `turns` (`order: arrival`) a time has several epochs: first that of its timers, then one for each row.
     """
     temporal = peek(m, TEMPORAL_NEXT) != 0
     eager = temporal or peek(m, TIMERS_COUNT) > 0
     position = 0
     while position < count:
         now, key = peek(times, position), peek(keys, position)
+        apart = 1 if turns != 0 and peek(turns, position) != NONE else 0
         if eager:
             if temporal and peek(peek(m, TEMPORAL_NEXT), key) == UNBORN:
                 bear(m, key, now + apart)
@@ -237,12 +249,12 @@ def run(m: int, times: int, keys: int, leaves: int, occurrences: int, count: int
             feed_temporal(m, key, now)
         leaf, occurrence = peek(leaves, position), peek(occurrences, position)
         position += 1
-        alone = apart or position == count or peek(times, position) != now or peek(keys, position) != key
+        alone = not goes_on(times, keys, turns, position, count)
         if alone and field(m, leaf, DIRECT) and not (eager and is_due(m, key, now)):
             pass_on(m, leaf, occurrence, key, now)
             continue
         feed(m, leaf, occurrence)
-        while not apart and position < count and peek(times, position) == now and peek(keys, position) == key:
+        while goes_on(times, keys, turns, position, count):
             feed(m, peek(leaves, position), peek(occurrences, position))
             position += 1
         epoch(m, key, now)

@@ -9,8 +9,8 @@ Readings, where the contract leaves a choice:
 - Neither an n of `not` or `absent`, nor an m of `A*`, nor a t that closes a window of `A` or `P`, is asked about W.
 - `at` occurs even before the first row; `every` and `cron` begin strictly after it. All end at T, T included.
 - The id of a temporal occurrence is 0.
-- An event fed by one with an equal `partition_by` keeps its keys. Else the key is that of the last constituent that
-  is not temporal.
+- An event fed by one with an equal `partition_by` keeps its keys. One made of temporal events only is in every
+  partition. Else the key is that of the last constituent that is not temporal.
 - Rows that differ only in attributes are told apart by their text here, not by the hash of the kernel.
 """
 
@@ -36,15 +36,19 @@ TEMPORAL = ("at", "every", "cron")
 
 
 def detect(
-    events: Mapping[str, Definition], rows: Sequence[Row], observe: Sequence[str], end_of_input: bool = True
+    events: Mapping[str, Definition],
+    rows: Sequence[Row],
+    observe: Sequence[str],
+    end_of_input: bool = True,
+    arrival: bool = False,
 ) -> list[dict[str, Any]]:
     """The detections of the observed events, in the form and order of the vectors.
 
     `events` are definitions as in the vectors (what one leaves out is the default), and temporal events: `at` and
     `every` in microseconds, or `cron` and `timezone`. Without `end_of_input` what is due after the last row is not
-    there yet.
+    there yet. With `arrival` rows are taken as they come.
     """
-    run = Run(events, rows)
+    run = Run(events, rows, arrival)
     found = [
         {
             "event": event,
@@ -63,17 +67,18 @@ def detect(
 class Run:
     """All events over all rows. A named event is detected whole before those that it feeds."""
 
-    def __init__(self, events: Mapping[str, Definition], rows: Sequence[Row]) -> None:
+    def __init__(self, events: Mapping[str, Definition], rows: Sequence[Row], arrival: bool = False) -> None:
         self.temporal = {name: event for name, event in events.items() if any(event.get(key) for key in TEMPORAL)}
         self.composite = {name: event for name, event in events.items() if name not in self.temporal}
         self.expressions = {name: parse_event(Text(event["when"])) for name, event in self.composite.items()}
-        self.rows = rows
+        self.rows, self.arrival = rows, arrival
         self.detected: dict[str, list[tuple[Occurrence, Key]]] = {}
 
     @cached_property
     def first(self) -> int:
         """The time of the first row: before it no temporal event repeats."""
-        return min((row["time"] for row in self.rows), default=0)
+        times = [row["time"] for row in self.rows] or [0]
+        return times[0] if self.arrival else min(times)
 
     @cached_property
     def last(self) -> int:
@@ -83,6 +88,8 @@ class Run:
     @cached_property
     def primitives(self) -> dict[str, list[Occurrence]]:
         """The occurrences of every leaf: rows of one event with the same time and id are one."""
+        if self.arrival:
+            return self.arriving()
         rows = sorted(self.rows, key=lambda row: repr(sorted(row["attrs"].items())), reverse=True)
         unique = {
             (row["event"], row["time"], row["id"]): Primitive(row["id"], row["event"], row["time"], row["attrs"])
@@ -91,6 +98,18 @@ class Run:
         leaves: dict[str, list[Occurrence]] = {}
         for primitive in unique.values():
             leaves.setdefault(primitive.event, []).append(of_row(primitive))
+        return leaves
+
+    def arriving(self) -> dict[str, list[Occurrence]]:
+        """Each row is an epoch of its own, at its time or, if that has passed, at the last time seen."""
+        leaves: dict[str, list[Occurrence]] = {}
+        used = {name for expression in self.expressions.values() for name in names_in(expression)}
+        now = min((row["time"] for row in self.rows), default=0)
+        for turn, row in enumerate(self.rows, 1):
+            if row["event"] in used:
+                now = max(now, row["time"])
+                primitive = Primitive(row["id"], row["event"], now, row["attrs"])
+                leaves.setdefault(row["event"], []).append(of_row(primitive, turn))
         return leaves
 
     def detections(self, event: str) -> list[tuple[Occurrence, Key]]:
@@ -126,17 +145,24 @@ class Run:
         """For each key of the event the occurrences of the names in its expression; temporal ones are in all."""
         found: dict[Key, dict[str, list[Occurrence]]] = {}
         names = set(names_in(top))
-        for name in names - set(self.temporal):
+        everywhere = {name for name in names if self.is_temporal(name)}
+        for name in names - everywhere:
             for occurrence, key in self.keyed(event, name):
                 if None not in key:
                     found.setdefault(key, {}).setdefault(name, []).append(occurrence)
         if not self.composite[event].get("partition_by"):
             found.setdefault((), {})
-        for name in names & set(self.temporal):
-            every_instant = self.instants(name)
+        for name in everywhere:
+            always = self.instants(name) if name in self.temporal else [one for one, _ in self.detections(name)]
             for streams in found.values():
-                streams[name] = every_instant
+                streams[name] = always
         return found
+
+    def is_temporal(self, name: str) -> bool:
+        """Whether an event is temporal, or made of temporal events only: then it is in every partition."""
+        if name in self.composite:
+            return all(map(self.is_temporal, names_in(self.expressions[name])))
+        return name in self.temporal
 
     def keyed(self, event: str, name: str) -> Iterator[tuple[Occurrence, Key]]:
         """The occurrences of a name in the event's expression, with the key they have there."""

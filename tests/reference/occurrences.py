@@ -31,6 +31,13 @@ class Occurrence:
     end: int
     constituents: tuple[Primitive, ...]
     attrs: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    turn: int = 0
+    """Which epoch of its end it belongs to: 0 is that of timers; in `order: arrival` every row has one of its own."""
+
+    @property
+    def epoch(self) -> tuple[int, int]:
+        """The epochs are in this order."""
+        return self.end, self.turn
 
     @property
     def identity(self) -> tuple[int, tuple[tuple[int, str, int], ...]]:
@@ -38,14 +45,14 @@ class Occurrence:
         return self.end, tuple(primitive.identity for primitive in self.constituents)
 
 
-def of_row(primitive: Primitive) -> Occurrence:
+def of_row(primitive: Primitive, turn: int = 0) -> Occurrence:
     """A primitive occurrence is a point."""
-    return Occurrence(primitive.time, primitive.time, (primitive,))
+    return Occurrence(primitive.time, primitive.time, (primitive,), turn=turn)
 
 
 def canonical(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
     """By epoch, then by start, then by the ids of the constituents."""
-    return sorted(occurrences, key=lambda one: (one.end, one.start, one.identity))
+    return sorted(occurrences, key=lambda one: (one.epoch, one.start, one.identity))
 
 
 def without_duplicates(occurrences: Iterable[Occurrence]) -> list[Occurrence]:

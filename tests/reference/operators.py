@@ -41,7 +41,7 @@ class Operator:
         self.node, self.settings, self.asked = node, settings, asked
         self.context, self.duration = settings.context, node.duration or 0
         self.waiting: list[Waiting] = []
-        self.now = 0
+        self.now = self.turn = 0
         self.signalled: list[Occurrence] = []
 
     def run(self, streams: Sequence[Sequence[Occurrence]]) -> list[Occurrence]:
@@ -50,12 +50,13 @@ class Operator:
             [one for one in canonical(stream) if holds(self.asked.alone.get(position, []), one.constituents)]
             for position, stream in enumerate(streams)
         ]
-        times = {one.end for stream in inputs for one in stream}
-        while times or self.due():
-            self.now = min(times | self.due())
-            times.discard(self.now)
+        epochs = {one.epoch for stream in inputs for one in stream}
+        while epochs or self.due():
+            epoch = min(epochs | {(time, 0) for time in self.due()})
+            self.now, self.turn = epoch
+            epochs.discard(epoch)
             self.expire()
-            self.act(*([one for one in stream if one.end == self.now] for stream in inputs))
+            self.act(*([one for one in stream if one.epoch == epoch] for stream in inputs))
         return without_duplicates(self.signalled)
 
     def act(self, *inputs: list[Occurrence]) -> None:
@@ -125,7 +126,7 @@ class Operator:
         begin = min(part.start for part in parts) if start is None else start
         constituents = constituents_of(parts)
         if self.fits(self.now - begin) and holds(self.asked.finished, constituents):
-            self.signalled.append(Occurrence(begin, self.now, constituents, attrs))
+            self.signalled.append(Occurrence(begin, self.now, constituents, attrs, self.turn))
 
 
 def occurrences(group: Iterable[Waiting]) -> list[Occurrence]:
