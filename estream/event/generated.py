@@ -15,15 +15,16 @@ from types import ModuleType
 from estream.event.compiled import kept_on_disk, kernel_cache
 
 
-def load_generated(kind: str, source: str) -> ModuleType:
-    """The module of a source; `kind` begins its name."""
+def load_generated(kind: str, source: str, directory: Path | None = None) -> ModuleType:
+    """The module of a source; `kind` begins its name. It is kept in `directory`, or with the kernel."""
+    directory = directory or kernel_cache()
     name = f"{kind}_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
     if name in sys.modules:
         return sys.modules[name]
-    path = kernel_cache() / f"{name}.py"
+    path = directory / f"{name}.py"
     if not path.exists():
         _write(path, source)
-    with kept_on_disk():
+    with kept_on_disk(directory):
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
         assert spec.loader is not None

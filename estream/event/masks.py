@@ -6,22 +6,16 @@ finds the machine code there.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from estream.event import scalar
 from estream.event.columns import Texts
-from estream.event.compiled import kept_on_disk, source_cache
+from estream.event.compiled import source_cache
+from estream.event.generated import load_generated
 from estream.event.graph import Graph
 from estream.event.words import CONJUNCT_WORDS
 from estream.spec.expression import Aggregate, Attribute, Expression, Literal, walk
@@ -101,36 +95,9 @@ def compile_masks(graph: Graph) -> Masks:
     conjuncts = []
     for one in graph.conjuncts:
         writing = _Writing(graph, columns)
-        source = writing.conjunct(one.expression)
-        conjuncts.append(Mask(_load(source).address, tuple(writing.frame)))
+        module = load_generated("estream_mask", writing.conjunct(one.expression), source_cache("mask", MASK_SOURCES))
+        conjuncts.append(Mask(module.ask.address, tuple(writing.frame)))
     return Masks(tuple(conjuncts), tuple(columns))
-
-
-@cache
-def _load(source: str) -> Any:
-    """The compiled `ask` of a source."""
-    name = f"estream_mask_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
-    directory = source_cache("mask", MASK_SOURCES)
-    path = directory / f"{name}.py"
-    if not path.exists():
-        _write(path, source)
-    with kept_on_disk(directory):
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        # numba writes the module's name into its cache and looks for it when it reads it again.
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return module.ask
-
-
-def _write(path: Path, source: str) -> None:
-    """Write a file whole or not at all: several processes may start at the same time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}")
-    part.write_text(source, encoding="utf-8")
-    part.replace(path)
 
 
 class _Writing:

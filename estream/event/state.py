@@ -12,6 +12,7 @@ import pyarrow as pa
 from estream.event import words
 from estream.event.columns import Texts
 from estream.event.columns_keys import Keys
+from estream.event.compiled import tell_of_first_compilation
 from estream.event.graph import Graph, Group
 from estream.event.kernel import UNBORN
 from estream.event.ledger import Ledger
@@ -132,6 +133,7 @@ class State:
 
 def begin(graph: Graph) -> State:
     """The state of a graph that has seen nothing."""
+    tell_of_first_compilation()
     memory, texts = Memory(), Texts()
     masks = compile_masks(graph)
     rows = Rows(graph, texts, masks.columns)

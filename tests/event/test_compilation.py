@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,15 @@ print(len(passes.buffer), found)
 """
 
 
+SMALL = """
+from estream.event.compiled import cache_directory
+from estream.event.identity import mix
+
+mix(1, 2)
+print(cache_directory())
+"""
+
+
 def started(mask: str) -> list[str]:
     """How many passes numba's compiler made in a process of its own, and what was detected."""
     command = [sys.executable, "-c", PROGRAM.replace("{mask}", mask)]
@@ -35,3 +45,15 @@ def test_a_fresh_process_finds_all_machine_code_on_disk() -> None:
 
 def test_a_mask_never_seen_before_is_compiled() -> None:
     assert int(started(f"A.v < {uuid4().int % 10**12}.5")[0]) > 0
+
+
+def test_where_nothing_can_be_written_machine_code_lasts_as_long_as_the_process(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    unusable = tmp_path / "file" / "cache"
+    environment = {**os.environ, "ESTREAM_CACHE_DIR": str(unusable), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    directory = done.stdout.strip()
+    assert not Path(directory).exists()
+    assert f"cannot keep machine code in {unusable}" in done.stderr
