@@ -15,6 +15,7 @@ from estream.plan.model import Plan
 from estream.settings import Settings, load_settings, settings_files
 from estream.spec.check import check
 from estream.spec.checked import Checked
+from estream.spec.future import future_queries, is_relative, launched, span_of
 from estream.spec.override import UNCHANGED, Overrides, override
 from estream.spec.reader import Read, read_ceq
 from estream.text import Text
@@ -160,22 +161,27 @@ def run(
 ) -> Board:
     """Run a file live with its rules and give the figures of the run; `callbacks` were registered in code."""
     from estream.app_changes import Versions, read_overrides
+    from estream.app_futures import Futures
     from estream.stream.run import Way
     from estream.stream.run import run as run_job
 
     def job_from(file: Path, overrides: Overrides) -> Job:
         require_readable(file)
-        version = _observing(load(file, environment, root, overrides), callbacks or {})
-        return job_of(version, root, environment, options)
+        return job_for(load(file, environment, root, overrides))
 
-    job = job_of(_observing(loaded, callbacks or {}), root, environment, options)
+    def job_for(version: Loaded) -> Job:
+        job = job_of(_observing(version, callbacks or {}), root, environment, options)
+        return futures.job(job, _observed(version, callbacks or {}))
+
+    futures = Futures(root)
+    job = job_for(loaded)
     overrides = read_overrides(job.checkpoint, loaded.file)
     if not overrides.is_empty:
         _log.warning("%s goes on as it was changed while it ran: %s", job.plan.name, overrides)
         job = job_from(loaded.file, overrides)
     folder = root / job.settings.paths.state / job.plan.name
     way = Way(out, options.is_shown, options.seconds)
-    versions = Versions(job, root, loaded.file, job_from, callbacks or {})
+    versions = Versions(job, root, loaded.file, job_from, callbacks or {}, futures.at_work)
     return run_job(job, way, folder, options.conf, versions.takers, None if options.once else versions)
 
 
@@ -183,9 +189,13 @@ def _observing(loaded: Loaded, callbacks: Mapping[str, Sequence[Callable[..., An
     """The file with a plan that also detects what functions were registered on."""
     if not callbacks or loaded.checked is None or loaded.is_wrong:
         return loaded
-    rules = loaded.checked.rules
-    observe = [str(rules[name].spec.on) if name in rules else name for name in callbacks]
-    return replace(loaded, plan=build(loaded.checked, observe)[0])
+    return replace(loaded, plan=build(loaded.checked, _observed(loaded, callbacks))[0])
+
+
+def _observed(loaded: Loaded, callbacks: Mapping[str, Sequence[Callable[..., Any]]]) -> list[str]:
+    """The events that functions were registered on."""
+    rules = loaded.checked.rules if loaded.checked is not None else {}
+    return [str(rules[name].spec.on) if name in rules else name for name in callbacks]
 
 
 def changes(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions) -> Changes:
@@ -218,7 +228,7 @@ def replay(loaded: Loaded, root: Path, environment: Mapping[str, str], options: 
     from estream.stream.detected import joined
     from estream.stream.output import require_output, write_detections
 
-    job = job_of(loaded, root, environment, RunOptions(master=options.master, conf=options.conf))
+    job = _launched(job_of(loaded, root, environment, RunOptions(master=options.master, conf=options.conf)))
     require_output(options.output)
     _require_inputs(job, options.inputs)
     if options.host == "process":
@@ -232,6 +242,19 @@ def replay(loaded: Loaded, root: Path, environment: Mapping[str, str], options: 
     detections = joined(tables)
     write_detections(options.output, job.plan, detections)
     return int(detections.num_rows)
+
+
+def _launched(job: Job) -> Job:
+    """The job of a replay, whose future queries see the rows of their spans."""
+    written = future_queries(job.checked)
+    relative = [text for query in written.values() for text in (query.start, query.stop) if text and is_relative(text)]
+    if relative:
+        said = "counts from when a run launches the query; write the time itself to replay it"
+        raise EStreamError([text.problem(f"'{text.shown}' {said}") for text in relative])
+    if not written:
+        return job
+    checked = launched(job.checked, {name: span_of(query, 0) for name, query in written.items()})
+    return replace(job, checked=checked, plan=build(checked)[0])
 
 
 def _require_inputs(job: Job, inputs: Mapping[str, Path]) -> None:

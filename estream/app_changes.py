@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from estream.rule.registry import Callback
 from estream.rule.store import StoreAway, StoreStopped
 from estream.spec.override import Overrides
 from estream.stream.change import Answer, Request
+from estream.stream.change_live import Takers, no_takers
 from estream.stream.runner import Job
 from estream.stream.sink import Take, write_whole
 
@@ -34,6 +35,8 @@ class Versions:
     """The job of a file with overrides; EStreamError tells what is wrong with it."""
     callbacks: Mapping[str, Sequence[Callback]] = field(default_factory=dict)
     """Functions that were registered in code."""
+    futures: Takers = no_takers
+    """The future queries of a version at work."""
     _asked: tuple[Path, Overrides] | None = None
 
     def propose(self, request: Request) -> Job:
@@ -67,11 +70,12 @@ class Versions:
     @contextmanager
     def takers(self, job: Job) -> Iterator[tuple[Take, ...]]:
         """The rules of a version at work."""
-        if not job.plan.rules and not self.callbacks:
-            yield ()
-            return
-        with rules_at_work(job.checked, job.plan, job.settings, self.root, job.channels, self.callbacks) as agenda:
-            yield (agenda.take,)
+        with ExitStack() as opened:
+            takes = opened.enter_context(self.futures(job))
+            if job.plan.rules or self.callbacks:
+                rules = rules_at_work(job.checked, job.plan, job.settings, self.root, job.channels, self.callbacks)
+                takes = (*takes, opened.enter_context(rules).take)
+            yield takes
 
 
 def read_overrides(checkpoint: Path, file: Path) -> Overrides:

@@ -146,3 +146,16 @@ changes = Table(
     Column("told", Text, nullable=False),
 )
 """What was changed of runs while they went on: when and by whom, and the micro-batch and watermark it began at."""
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("ceq", Text, nullable=False),
+    Column("query", Text, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("start", BigInteger),
+    Column("stop", BigInteger),
+    Column("state", Text, nullable=False),
+    PrimaryKeyConstraint("ceq", "query"),
+)
+"""Future queries: what they were written as, when they start and stop, and whether they wait, run or are over."""

@@ -62,6 +62,7 @@ def manifest_of(plan: Plan, checked: Checked, shards: int) -> Manifest:
     given = feeds(plan, checked)
     ours = computed(given)
     raising = {leaf.query for leaf in plan.leaves if leaf.query in checked.queries} | {feed.source for feed in given}
+    raising |= {query.name for query in plan.queries if query.publish}
     own = [name for name in sorted(raising) if stream_of(checked, name) is None and name not in ours]
     # What is relayed stands in the later route too, where nothing feeds it: the earlier one is its home.
     homes = {node.signature: route.label for route in reversed(routes(plan, ours)) for node in route.nodes}
@@ -78,7 +79,7 @@ def manifest_of(plan: Plan, checked: Checked, shards: int) -> Manifest:
             for operator in feed.chain().operators
             for query in operator.queries
         },
-        {str(name): _source(stream) for name, stream in checked.ceq.streams.items()},
+        {name: _source(one.spec) for name, one in checked.queries.items() if isinstance(one.spec, model.Stream)},
         plan.order,
     )
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from estream.spec.checked import Checked, CheckedQuery
 from estream.stream.column import to_column
+from estream.stream.future import BEAT
 from estream.stream.span import in_span
 from estream.stream.sql_text import is_plain, sql_of, with_condition
 
@@ -67,7 +68,8 @@ def fuse(
         if name in needed:
             needed.update(checked.queries[name].reads)
     own = F.struct(*(F.col(f"`{column}`") for column in checked.queries[stream].columns))
-    first = F.struct(refused.alias(REFUSED), own.alias(stream), refused.isNull().alias(_flag(stream)))
+    holds = refused.isNull() & ~F.col(BEAT) if BEAT in scan.columns else refused.isNull()
+    first = F.struct(refused.alias(REFUSED), own.alias(stream), holds.alias(_flag(stream)))
     frame = scan.select(first.alias(CARRIED))
     kept = [stream]
     for name in members:

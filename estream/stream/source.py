@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from estream.spec import model
 from estream.spec.checked import CheckedQuery
+from estream.stream.future import BEAT, FutureStream
 from estream.stream.input import input_format
 from estream.stream.source_formats import spark_source
 
@@ -58,6 +59,8 @@ def open_input(session: SparkSession, query: CheckedQuery, path: Path) -> DataFr
 
 def _schema(query: CheckedQuery, kind: str) -> str:
     columns = [f"`{name}` {kind_of}" for name, kind_of in query.columns.items()]
+    if isinstance(query.spec, FutureStream):
+        columns.append(f"`{BEAT}` boolean")
     return ", ".join([*columns, f"`{CORRUPT}` string"] if kind in _TOLERANT else columns)
 
 

@@ -17,6 +17,7 @@ from estream.spec import model
 from estream.spec.checked import Checked, CheckedQuery
 from estream.stream.clock import FORMAT
 from estream.stream.column import to_column
+from estream.stream.future import BEAT
 from estream.stream.source import Files, open_input, open_stream, open_table
 from estream.stream.span import in_span
 from estream.stream.sql_text import over_views, sql_of
@@ -97,14 +98,16 @@ class _Sql:
             raise TypeError(f"'{query.name}' is no stream")
         again = self.scans[query.name] = self.scans.get(query.name, 0) + 1
         name = f"{self.owner}__{query.name}" + (f"_{again}" if again > 1 else "")
-        rows = self.reader.stream(query.name, name).select(*(f"`{column}`" for column in query.columns))
+        read = self.reader.stream(query.name, name)
+        flag = F.col(BEAT) if BEAT in read.columns else F.lit(False)
+        rows = read.select(*(f"`{column}`" for column in query.columns), flag.alias(_BEAT))
         if not self.reader.is_live:
-            return rows.filter(F.col(f"`{query.time}`").isNotNull())
+            return rows.drop(_BEAT).filter(F.col(f"`{query.time}`").isNotNull())
         settings = self.checked.ceq.settings.stream
         ahead = (spec.max_ahead or settings.max_ahead).microseconds
         time = F.col(f"`{query.time}`")
         timely = F.unix_micros(time) <= F.unix_micros(F.current_timestamp()) + F.lit(ahead)
-        mixed = rows.filter(timely).withColumn(_BEAT, F.lit(False)).unionByName(self._beats(query, name))
+        mixed = rows.filter(timely).unionByName(self._beats(query, name))
         delay = (spec.watermark or settings.watermark).microseconds
         watched = mixed.withWatermark(query.time, f"{delay} microseconds")
         # Spark would push a filter on the flag alone below the watermark, where the heartbeats must still be; and so

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, replace
 BEGINNING = -(1 << 62) + 1
 """The watermark before anything was seen."""
 
+OVER = 253_402_300_799_000_000
+"""The last second of the year 9999: a source that says it gives nothing more, and holds nobody up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -121,6 +124,8 @@ def _by_clock(progress: Progress, speed: float) -> int:
 
 
 def _is_idle(progress: Progress, name: str, timing: Timing) -> bool:
+    if progress.greatest.get(name, BEGINNING) >= OVER:
+        return True
     if timing.idle_after is None or progress.clock is None or name not in progress.heard:
         return False
     return progress.clock - progress.heard[name] >= timing.idle_after
