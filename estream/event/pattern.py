@@ -115,9 +115,9 @@ def _run(matcher: Matcher, partials: Partials, given: Sequence[Any], previous: W
     found = np.empty(max(LEAST_ROOM, len(given[0]) // 8) * size, dtype=np.int64)
     header[MATCHES], row = 0, 0
     while True:
-        state = (partials.partitions, partials.records, found)
+        state = (partials.partitions, partials.records)
         views = [array for words in state for array in (words, words.view(np.float64))]
-        row = matcher.run(row, offset, *given, header, *views, previous)
+        row = matcher.run(row, offset, *given, header, *views, found, previous)
         if row == len(given[0]):
             return found[: int(header[MATCHES]) * size].reshape(-1, size)
         if row < 0:

@@ -21,9 +21,10 @@ Words = npt.NDArray[np.int64]
 NONE = -1
 
 SIZES = 48
-HEADER_WORDS = 2 + SIZES
-USED, MATCHES, FREE = range(3)
-"""Words of `records` that were ever used, matches found in this step, and for each size of block the first free one."""
+HEADER_WORDS = 3 + SIZES
+RECORD_SIZE, USED, MATCHES, FREE = range(4)
+"""Words of a partial match, words of `records` that were ever used, matches found in this step, and for each size of
+block the first free one."""
 
 PARTITION_WORDS = 5
 BASE, SIZE, LIVE, SEEN, LAST_ROW = range(PARTITION_WORDS)
@@ -69,10 +70,17 @@ else:
         return types.void(array, types.int64, array.dtype), generate
 
 
+def new_header(record_size: int, used: int = 0) -> Words:
+    """A header with no free blocks."""
+    header = np.full(HEADER_WORDS, NONE, dtype=np.int64)
+    header[:FREE] = record_size, used, 0
+    return header
+
+
 @compiled
-def widen(header: Words, partitions: Words, records: Words, record_size: int, part: int) -> bool:
+def widen(header: Words, partitions: Words, records: Words, part: int) -> bool:
     """Change a full block for one of twice the size, or give the first one; False if `records` has no room for it."""
-    size = partitions[part + SIZE]
+    record_size, size = header[RECORD_SIZE], partitions[part + SIZE]
     base = header[FREE + size + 1]
     if base != NONE:
         header[FREE + size + 1] = records[base]

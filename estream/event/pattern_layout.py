@@ -90,10 +90,10 @@ class Layout:
         self.state_words = -(-len(self.automaton.predicates) // BITS)
         self.record_size = RECORD_WORDS + self.state_words
         self.partition_size = PARTITION_WORDS
-        self.found_size = FOUND_WORDS
         self.predicates = self._predicates()
         self.output = tuple((name, _of_whole_match(expression)) for name, expression in pattern.output)
-        self.found = self._found()
+        self._ask_of_matches()
+        self.found_size = FOUND_WORDS + self.record_size - RECORD_WORDS - self.state_words
 
     @property
     def is_same_for_all(self) -> bool:
@@ -105,6 +105,10 @@ class Layout:
         """The column of an attribute or of a lifted expression."""
         meant = self._lifted.get(expression, expression) if isinstance(expression, Attribute) else expression
         return self.columns.setdefault(meant, Column(meant, len(self.columns)))
+
+    def place_in_match(self, accumulator: Accumulator) -> int:
+        """Where a value stands among the words of a match, which has all those of the partial match it was."""
+        return FOUND_WORDS + accumulator.place - RECORD_WORDS - self.state_words
 
     def of_aggregate(self, aggregate: Aggregate) -> tuple[Accumulator, ...]:
         """What an aggregate of a partial match is made of; nothing for `count()` and `last`."""
@@ -154,17 +158,12 @@ class Layout:
         for expression in self.predicates.values():
             yield from (part for part in walk(expression) if isinstance(part, Aggregate))
 
-    def _found(self) -> dict[Accumulator, int]:
-        """Where the values that the output asks for stand among the words of a match."""
-        found: dict[Accumulator, int] = {}
+    def _ask_of_matches(self) -> None:
+        """Let there be accumulators for what the output asks for."""
         for _, expression in self.output:
             for part in walk(expression):
                 if isinstance(part, Aggregate) and not is_gathered(part):
-                    for accumulator in self.of_aggregate(part):
-                        if accumulator not in found:
-                            found[accumulator] = self.found_size
-                            self.found_size += 2
-        return found
+                    self.of_aggregate(part)
 
 
 def is_gathered(aggregate: Aggregate) -> bool:

@@ -148,12 +148,12 @@ def _aggregate(layout: Layout, found: Found, texts: Texts, lists: _Lists, aggreg
     if aggregate.name == "avg":
         total, count = (_values(layout, found, each) for each in made_of)
         return pa.array(total / np.maximum(count, 1), mask=count == 0)
-    nulls = found.field(layout.found[made_of[0]] + 1) != 0
+    nulls = found.field(layout.place_in_match(made_of[0]) + 1) != 0
     return _as_arrow(_values(layout, found, made_of[0]), nulls, aggregate.type, texts)
 
 
 def _values(layout: Layout, found: Found, accumulator: Accumulator) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    words = found.field(layout.found[accumulator])
+    words = found.field(layout.place_in_match(accumulator))
     return words.view(np.float64) if accumulator.is_real else words
 
 

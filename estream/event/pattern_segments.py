@@ -10,7 +10,7 @@ import pyarrow as pa
 from estream.event.columns import Texts
 from estream.event.columns_keys import Keys
 from estream.event.pattern import Matcher
-from estream.event.pattern_kernel import FREE, HEADER_WORDS, NONE, USED
+from estream.event.pattern_kernel import USED, new_header
 from estream.event.pattern_state import Partials, sweep
 from estream.event.segment_format import decode_arrays, decode_table, encode_arrays, encode_table
 
@@ -36,8 +36,7 @@ def load_partials(matcher: Matcher, segments: Mapping[str, bytes]) -> Partials |
     arrays, facts = decode_arrays("partials", segments["partials"])
     if facts["signature"] != matcher.signature:
         return None
-    header = np.full(HEADER_WORDS, NONE, dtype=np.int64)
-    header[:FREE] = len(arrays["records"]), 0
+    header = new_header(matcher.layout.record_size, len(arrays["records"]))
     attributes = len(matcher.pattern.partition)
     keys, words = Keys(attributes, 0), arrays["keys"].reshape(-1, max(attributes, 1))
     keys.numbers([np.ascontiguousarray(words[:, place]) for place in range(attributes)], None, len(words))

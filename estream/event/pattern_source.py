@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from estream.event import scalar
-from estream.event.pattern_kernel import RECORD_WORDS
+from estream.event.pattern_kernel import FOUND_WORDS, RECORD_WORDS
 from estream.event.pattern_layout import ANY_ROW, Accumulator, Layout
 from estream.event.pattern_transitions import meets, reach_lines, words_of_set
 from estream.spec.expression import Aggregate, Attribute, Expression, Literal, Operation, walk
@@ -31,8 +31,10 @@ WORDS = types.Array(types.int64, 1, "C")
 REALS = types.Array(types.float64, 1, "C")
 '''
 _CHEAP = {"=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is_null", "+", "-", "*"}
-_STATE = ("header", "partitions", "partition_reals", "records", "record_reals", "found", "found_reals", "previous")
-_STATE_TYPES = "WORDS, WORDS, REALS, WORDS, REALS, WORDS, REALS, WORDS"
+_STATE = ("header", "partitions", "partition_reals", "records", "record_reals", "found", "previous")
+_STATE_TYPES = "WORDS, WORDS, REALS, WORDS, REALS, WORDS, WORDS"
+# Nothing but `run` calls a predicate: what Python and C would call it by takes as long to compile as itself.
+_PREDICATE = "@njit(error_model='numpy', no_cpython_wrapper=True, no_cfunc_wrapper=True)\n"
 
 
 def source_of(layout: Layout, with_rows: bool) -> str:
@@ -62,7 +64,7 @@ class _Source:
 
     def module(self) -> str:
         functions = [
-            "@njit(error_model='numpy')\n" + scalar.to_source(expression, f"is_{name}", self.arguments[name])
+            _PREDICATE + scalar.to_source(expression, f"is_{name}", self.arguments[name])
             for name, expression in self.layout.predicates.items()
         ]
         return HEADER + "\n\n" + "\n\n".join([*functions, "\n".join(self.run())]) + "\n"
@@ -77,7 +79,6 @@ class _Source:
         yield from _indented(self.body())
 
     def body(self) -> Iterator[str]:
-        size = self.layout.record_size
         yield f"room = len(found) // {self.layout.found_size}"
         for place in self.layout.texts.values():
             yield f"t{place} = get(texts, {place})"
@@ -91,7 +92,7 @@ class _Source:
         yield "        return row"
         yield "    size = get(partitions, part + SIZE)"
         yield "    if size < 0 or get(partitions, part + LIVE) >= 1 << size:"
-        yield f"        if not widen(header, partitions, records, {size}, part):"
+        yield "        if not widen(header, partitions, records, part):"
         yield "            return ~row"
         yield from _indented(self.one_row())
         yield "    row += 1"
@@ -169,13 +170,13 @@ class _Source:
         yield "    put(records, record + BEGUN, seen)"
         for accumulator in self.layout.accumulators.values():
             yield from _indented(self.started(accumulator))
-        yield f"    if {meets('s', self.automaton.final, self.words)}:"
-        yield from _indented(self.found(), 2)
-        if not self.overlap:
-            yield "        live = 0"
-        yield "    else:"
-        yield from _indented(self.kept_states(), 2)
-        yield "        live += 1"
+        if first & self.automaton.final:
+            yield f"    if {meets('s', self.automaton.final, self.words)}:"
+            yield from _indented(self.found(), 2)
+            yield from _indented(self.no_states() if self.overlap else ["live = 0", *self.no_states()], 2)
+            yield f"if {self.any_state}:"
+        yield from _indented(self.kept_states())
+        yield "    live += 1"
 
     @property
     def any_state(self) -> str:
@@ -273,15 +274,14 @@ class _Source:
         yield "put(found, place + FOUND_START, get(records, record + START))"
         yield "put(found, place + FOUND_ID, get(records, record + FIRST_ID))"
         yield "put(found, place + FOUND_COUNT, seen + 1 - get(records, record + BEGUN))"
-        for accumulator, place in self.layout.found.items():
-            yield f"put({_array('found', accumulator.is_real)}, place + {place}, {_value('record', accumulator)})"
-            yield f"put(found, place + {place + 1}, get(records, record + {accumulator.place + 1}))"
+        first = RECORD_WORDS + self.words
+        yield f"for word in range({self.layout.found_size - FOUND_WORDS}):"
+        yield f"    put(found, place + {FOUND_WORDS} + word, get(records, record + {first} + word))"
         yield "put(header, MATCHES, get(header, MATCHES) + 1)"
 
 
 def _array(name: str, is_real: bool) -> str:
-    plural = {"found": "found"}.get(name, f"{name}s")
-    return f"{name}_reals" if is_real else plural
+    return f"{name}_reals" if is_real else f"{name}s"
 
 
 def _value(name: str, accumulator: Accumulator) -> str:

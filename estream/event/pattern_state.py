@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from estream.event.columns import Texts
 from estream.event.columns_keys import Keys
-from estream.event.pattern_kernel import BASE, BEGUN, FREE, HEADER_WORDS, LIVE, NONE, SEEN, SIZE, USED, packed
+from estream.event.pattern_kernel import BASE, BEGUN, FREE, LIVE, NONE, SEEN, SIZE, USED, new_header, packed
 from estream.event.pattern_layout import Layout
 from estream.event.words import FOREVER
 
@@ -41,8 +41,7 @@ class Partials:
 
 def no_partials(layout: Layout, kept: pa.Schema) -> Partials:
     """The state of a pattern that has seen nothing; `kept` are the columns of rows that are to be remembered."""
-    header = np.full(HEADER_WORDS, NONE, dtype=np.int64)
-    header[:FREE] = 0
+    header = new_header(layout.record_size)
     records = np.empty(LEAST_RECORDS * layout.record_size, dtype=np.int64)
     keys = Keys(len(layout.pattern.partition), 0)
     partials = Partials(keys, Texts(), header, np.empty(0, dtype=np.int64), records, kept.empty_table())
