@@ -1,4 +1,4 @@
-"""The command line: check, explain, emit, schema, init, doctor."""
+"""The command line: what a CEQ file goes through, from `init` to `replay`; other commands are added at the end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TextIO
 import typer
 
 from estream import __version__, cli_changes, cli_history
+from estream.cli_help import MACHINE, RUN, WRITE, Sections
 from estream.errors import EStreamError, Problem
 from estream.report import printable, render, summary, to_json
 
@@ -29,8 +30,10 @@ DEBUG = "ESTREAM_DEBUG"
 # The paragraphs of a command's help are kept as they are written: the examples are lines of their own.
 cli = typer.Typer(
     name="estream",
+    cls=Sections,
     help="Continuous queries over streams, event detection and rules in one system.\n\n"
-    "Try it:\n\n    estream init my_project",
+    "Try it:\n\n    estream init my_project\n\n"
+    "`estream COMMAND --help` says more, with an example.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -98,7 +101,7 @@ def estream(
         os.environ[DEBUG] = "1"
 
 
-@cli.command(short_help="Say everything that is wrong with CEQ files.")
+@cli.command(rich_help_panel=WRITE, short_help="Say everything that is wrong with CEQ files.")
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CEQ files.", show_default=False)],
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
@@ -124,7 +127,7 @@ def check(
     raise typer.Exit(_status(problems, strict))
 
 
-@cli.command(short_help="Show what will run, as text or as a graph.")
+@cli.command(rich_help_panel=WRITE, short_help="Show what will run, as text or as a graph.")
 def explain(
     file: CeqFile,
     format: Annotated[
@@ -153,7 +156,7 @@ def explain(
     typer.echo(explain_plan(loaded.plan, format, select, width, _color(sys.stdout)).rstrip("\n"))
 
 
-@cli.command()
+@cli.command(rich_help_panel=RUN)
 def emit(
     channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel's name.", show_default=False)],
     row: Annotated[
@@ -177,7 +180,7 @@ def emit(
     typer.echo(f"{channel}: {count} row{'' if count == 1 else 's'}")
 
 
-@cli.command(short_help="Print the JSON Schema of CEQ files.")
+@cli.command(rich_help_panel=WRITE, short_help="Print the JSON Schema of CEQ files.")
 def schema() -> None:
     """Print the JSON Schema of CEQ files, which gives editors completion.
 
@@ -192,7 +195,7 @@ def schema() -> None:
     typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 
 
-@cli.command()
+@cli.command(rich_help_panel=WRITE)
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.", show_default=False)],
 ) -> None:
@@ -209,7 +212,7 @@ def init(
     typer.echo(f"\nTry it:\n    cd {folder}\n    estream check ceq_specs/fever.yaml")
 
 
-@cli.command(short_help="Say whether EStream can run on this machine.")
+@cli.command(rich_help_panel=MACHINE, short_help="Say whether EStream can run on this machine.")
 def doctor(
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
 ) -> None:
@@ -238,13 +241,16 @@ def doctor(
     raise typer.Exit(WRONG if any(finding.status == "fail" for finding in findings) else 0)
 
 
-@cli.command()
+@cli.command(rich_help_panel=MACHINE, short_help="Run conformance vectors.")
 def conformance(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files of vectors.", show_default=False)],
     split: Annotated[int, typer.Option(metavar="K", min=1, help="Cut each input into K random batches.")] = 1,
     shuffle: Annotated[
         int | None, typer.Option(metavar="SEED", help="Shuffle each input as far as the watermark allows it.")
     ] = None,
+    host: Annotated[
+        Literal["process", "spark"], typer.Option(help="Without Spark, or many cases in one Spark job.")
+    ] = "process",
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
 ) -> None:
     """Run conformance vectors; the state becomes bytes and is read back between batches.
@@ -253,17 +259,24 @@ def conformance(
 
     Example:
 
-        estream conformance tests/conformance/events_basic.jsonl --split 4 --shuffle 1
+        estream conformance tests/conformance/patterns.jsonl --split 4
     """
-    from estream.conformance import run_files
+    from estream.conformance import in_process, run_files
     from estream.testing import Cuts
 
-    outcome = run_files(files, Cuts(split, shuffle))
+    if host == "spark":
+        if split > 1 or shuffle is not None:
+            raise EStreamError("--split and --shuffle go with --host process: Spark cuts the input by itself")
+        from estream.conformance_spark import on_spark
+
+        outcome = run_files(files, on_spark(os.environ))
+    else:
+        outcome = run_files(files, in_process(Cuts(split, shuffle)))
     typer.echo(outcome.to_json() if format == "json" else str(outcome))
     raise typer.Exit(FAILED if outcome.failures else 0)
 
 
-@cli.command()
+@cli.command(rich_help_panel=RUN, short_help="Run a CEQ file live on Spark.")
 def run(
     file: CeqFile,
     once: Annotated[bool, typer.Option("--once", help="Take what is there and end; timers stay pending.")] = False,
@@ -294,7 +307,7 @@ def run(
     typer.echo(f"{file}: {sum(board.rows.values()):,} rows, {found:,} detections, {board.late:,} late", err=True)
 
 
-@cli.command()
+@cli.command(rich_help_panel=RUN, short_help="Say what a run would keep of its checkpoint.")
 def plan(
     file: CeqFile,
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
@@ -322,7 +335,7 @@ def plan(
     raise typer.Exit(WRONG if changes.refused else 0)
 
 
-@cli.command()
+@cli.command(rich_help_panel=RUN, short_help="Detect over rows that are there already.")
 def replay(
     file: CeqFile,
     input: Annotated[
@@ -339,7 +352,7 @@ def replay(
 
     Example:
 
-        estream replay ceq_specs/car_adn.yaml --input CarLocStr=cars.parquet --output accidents.jsonl
+        estream replay fever.yaml --input Readings=may.json --output may.jsonl
     """
     from estream import app
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,11 @@ from estream.testing import Cuts, Detection, Row, match, run
 
 Vector = Mapping[str, Any]
 Shown = dict[str, Any]
+Found = list[Shown] | str
+"""The detections of a case; a message where it gave an error."""
 Finder = Callable[[Vector, Cuts], list[Shown]]
+Host = Callable[[Sequence[Vector]], Iterable[Found]]
+"""What runs vectors, and gives for each what it found."""
 OPTIONS = ("context", "semantics", "partition_by", "mask")
 PRECISION = 1e-9
 """Numbers that are not integers are equal within this."""
@@ -22,12 +26,12 @@ PRECISION = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A case that gave something else; `found` is a message where it gave an error."""
+    """A case that gave something else."""
 
     file: str
     name: str
     expected: list[Shown]
-    found: list[Shown] | str
+    found: Found
 
     def __str__(self) -> str:
         """The case, with what was expected and what was found below it."""
@@ -81,11 +85,12 @@ def _vector(line: str, place: Place) -> Vector:
 def found_by(vector: Vector, cuts: Cuts, more: Mapping[str, Mapping[str, Any]] | None = None) -> list[Shown]:
     """What EStream detects for a vector of kind `event`, in the vectors' form and order.
 
-    `more` are events beside those of the vector, as a CEQ file has them.
+    `more` are events beside those of the vector, as a CEQ file has them. The order is `event_time` unless it has one.
     """
     rows = [Row(one["event"], one["time"], one["id"], one["attrs"]) for one in vector["input"]]
-    definitions = {**(more or {}), **{name: _definition(one) for name, one in vector["events"].items()}}
-    return [_shown(one) for one in run(definitions, rows, vector["observe"], cuts=cuts)]
+    definitions = {**(more or {}), **{name: definition_of(one) for name, one in vector["events"].items()}}
+    order = vector.get("order", "event_time")
+    return [_shown(one) for one in run(definitions, rows, vector["observe"], order=order, cuts=cuts)]
 
 
 def matched_by(vector: Vector, cuts: Cuts) -> list[Shown]:
@@ -107,7 +112,8 @@ FINDERS: dict[str, Finder] = {"event": found_by, "pattern": matched_by}
 """By the kind of a vector, what gives its detections."""
 
 
-def _definition(vector: Vector) -> dict[str, Any]:
+def definition_of(vector: Vector) -> dict[str, Any]:
+    """An event of a vector as a CEQ file has it."""
     options = {name: vector[name] for name in OPTIONS if vector.get(name)}
     within = {"within": f"{vector['within_us']} us"} if vector.get("within_us") is not None else {}
     return {"when": vector["when"], **options, **within}
@@ -123,16 +129,28 @@ def _shown(detection: Detection) -> Shown:
     return {"event": detection.event, "start": detection.start, "end": detection.end, "ids": ids, "attrs": attributes}
 
 
-def run_files(paths: Iterable[Path], cuts: Cuts) -> Outcome:
+def in_process(cuts: Cuts) -> Host:
+    """Runs vectors without Spark, one after the other, each input fed as `cuts` says."""
+
+    def run_all(chosen: Sequence[Vector]) -> Iterator[Found]:
+        for vector in chosen:
+            try:
+                yield FINDERS[vector["kind"]](vector, cuts)
+            except EStreamError as error:
+                yield str(error)
+
+    return run_all
+
+
+def run_files(paths: Iterable[Path], host: Host) -> Outcome:
     """Run every case of every file."""
     passed = skipped = 0
     failures = []
     for path in paths:
-        for vector in vectors(path):
-            if vector["kind"] not in FINDERS:
-                skipped += 1
-                continue
-            found = _found(vector, cuts)
+        every = list(vectors(path))
+        chosen = [vector for vector in every if vector["kind"] in FINDERS]
+        skipped += len(every) - len(chosen)
+        for vector, found in zip(chosen, host(chosen), strict=True):
             if same(found, vector["expected"]):
                 passed += 1
             else:
@@ -140,14 +158,7 @@ def run_files(paths: Iterable[Path], cuts: Cuts) -> Outcome:
     return Outcome(passed, tuple(failures), skipped)
 
 
-def _found(vector: Vector, cuts: Cuts) -> list[Shown] | str:
-    try:
-        return FINDERS[vector["kind"]](vector, cuts)
-    except EStreamError as error:
-        return str(error)
-
-
-def same(found: list[Shown] | str, expected: list[Shown]) -> bool:
+def same(found: Found, expected: list[Shown]) -> bool:
     """Whether all detections are there, and nothing else; the order does not matter."""
     if isinstance(found, str) or len(found) != len(expected):
         return False

@@ -142,7 +142,7 @@ def plan_of(
         "streams": {
             "Rows": {
                 "source": {"format": "memory"},
-                "schema": {"ts": "timestamp", "row_id": "bigint", **_columns(rows)},
+                "schema": {"ts": "timestamp", "row_id": "bigint", **columns_of(rows)},
                 "time": "ts",
             }
         },
@@ -175,7 +175,7 @@ def match(
     `options` are those of a pattern event: `output`, `partition_by`, `within`, `skip`. The time of a row is its `ts`.
     """
     event = {"on": "Rows", "id": ["row_id"], "pattern": pattern, "define": dict(define), **options}
-    columns = _columns(rows)
+    columns = columns_of(rows)
     time = "row_time" if "ts" in columns else "ts"
     schema = {time: "timestamp", "row_id": "bigint", **columns}
     stream = {"source": {"format": "memory"}, "schema": schema, "time": time}
@@ -212,8 +212,8 @@ def _names(definitions: Definitions) -> set[str]:
     return found
 
 
-def _columns(rows: Sequence[Row]) -> dict[str, str]:
-    """The attributes and their types; an attribute that is always null is a bigint."""
+def columns_of(rows: Sequence[Row]) -> dict[str, str]:
+    """The attributes of rows and their types; an attribute that is always null is a bigint."""
     kinds: dict[str, set[type]] = {}
     for one in rows:
         for name, value in one.attributes.items():
@@ -235,18 +235,23 @@ def _steps(graph: Graph, rows: Sequence[Row], cuts: Cuts) -> Iterator[pa.Table]:
     state, segments = begin(graph), dict[str, bytes]()
     last = max((one.time for one in rows), default=0)
     for batch, watermark in _batches(rows, cuts):
-        first = min((one.time for one in rows if one.time < watermark), default=None)
-        yield step(graph, state, _table(graph, batch), watermark, first=first).detections
+        yield step(graph, state, _table(graph, batch), watermark, first=_first(graph, rows, watermark)).detections
         segments = save(graph, state).onto(segments)
         state, _ = load(graph, segments)
-    first = min((one.time for one in rows), default=None)
-    yield step(graph, state, _table(graph, []), last, end_of_input=True, first=first).detections
+    yield step(graph, state, _table(graph, []), last, end_of_input=True, first=_first(graph, rows, last + 1)).detections
+
+
+def _first(graph: Graph, rows: Sequence[Row], watermark: int) -> int | None:
+    """The time of the first row, if the watermark has passed it."""
+    if graph.arrival:
+        return rows[0].time if rows else None
+    return min((one.time for one in rows if one.time < watermark), default=None)
 
 
 def _batches(rows: Sequence[Row], cuts: Cuts) -> Iterator[tuple[list[Row], int]]:
     """Batches, each with a watermark that no later row is older than."""
     left = list(rows)
-    chance = random.Random(cuts.seed)
+    chance = random.Random(cuts.seed or 0)
     if cuts.seed is not None:
         span = max((one.time for one in rows), default=0) - min((one.time for one in rows), default=0)
         delay = {id(one): chance.random() * span / 3 for one in left}

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from estream.cli import cli
-from estream.conformance import run_files, same
+from estream.conformance import in_process, run_files, same
 from estream.errors import EStreamError
 from estream.testing import WHOLE
 
@@ -50,7 +50,9 @@ def test_json_for_programs(tmp_path: Path) -> None:
 
 
 def test_a_definition_that_is_wrong_is_a_failure_that_says_why(tmp_path: Path) -> None:
-    (failure,) = run_files([write(tmp_path / "v.jsonl", case(events={"E1": {"when": "A ;"}}))], WHOLE).failures
+    (failure,) = run_files(
+        [write(tmp_path / "v.jsonl", case(events={"E1": {"when": "A ;"}}))], in_process(WHOLE)
+    ).failures
     assert "E1" in failure.found
 
 
@@ -61,12 +63,12 @@ def test_a_definition_that_is_wrong_is_a_failure_that_says_why(tmp_path: Path) -
 def test_a_wrong_file_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "v.jsonl").write_text(text)
     with pytest.raises(EStreamError, match=message):
-        run_files([tmp_path / "v.jsonl"], WHOLE)
+        run_files([tmp_path / "v.jsonl"], in_process(WHOLE))
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(EStreamError, match="cannot read"):
-        run_files([tmp_path / "none.jsonl"], WHOLE)
+        run_files([tmp_path / "none.jsonl"], in_process(WHOLE))
 
 
 def test_fractions_are_equal_within_a_billionth() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from estream.conformance import run_files
+from estream.conformance import in_process, run_files
 from estream.testing import Cuts
 
 VECTORS = Path(__file__).parent.parent / "conformance" / "patterns.jsonl"
@@ -14,4 +14,4 @@ VECTORS = Path(__file__).parent.parent / "conformance" / "patterns.jsonl"
 
 @pytest.mark.parametrize("cuts", [Cuts(), Cuts(count=4), Cuts(count=6, seed=3)], ids=str)
 def test_every_vector_gives_what_it_should_however_the_input_is_cut(cuts: Cuts) -> None:
-    assert str(run_files([VECTORS], cuts)) == "150 passed, 0 failed"
+    assert str(run_files([VECTORS], in_process(cuts))) == "150 passed, 0 failed"
