@@ -23,13 +23,6 @@ def test_it_is_right_without_any_variable_set(path: Path) -> None:
     assert loaded.plan is not None
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_the_example_of_a_page_is_right(page: str, tmp_path: Path) -> None:
-    file = tmp_path / "fever.yaml"
-    file.write_text((ROOT / page).read_text().split("```yaml\n")[1].split("```")[0])
-    assert [str(problem) for problem in load(file, {}).problems] == []
-
-
 def callbacks(rule: Rule) -> list[tuple[str, Role]]:
     conditions = [(str(rule.condition.python), "condition")] if isinstance(rule.condition, PythonCondition) else []
     return [*conditions, *((str(one.python), "action") for one in rule.actions if isinstance(one, PythonAction))]
