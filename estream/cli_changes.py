@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from estream.cli_help import CHANGE
 from estream.errors import EStreamError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def enable(name: RuleName, of: OfOption = None, checkpoint: CheckpointOption = N
     _switch(name, True, of, checkpoint)
 
 
-@rule.command()
+@rule.command(short_help="Let a rule of a run fire no more.")
 def disable(name: RuleName, of: OfOption = None, checkpoint: CheckpointOption = None) -> None:
     """Let a rule of a run fire no more; its event is detected as before.
 
@@ -127,10 +128,10 @@ def changes(
 
 def add_commands(cli: typer.Typer) -> None:
     """Add the commands to the program."""
-    cli.command()(apply)
-    cli.command()(mask)
-    cli.add_typer(rule, name="rule")
-    cli.command()(changes)
+    cli.command(rich_help_panel=CHANGE, short_help="Let a run go on with a new version of its file.")(apply)
+    cli.command(rich_help_panel=CHANGE)(mask)
+    cli.add_typer(rule, name="rule", rich_help_panel=CHANGE)
+    cli.command(rich_help_panel=CHANGE, short_help="List what was changed of runs, when and by whom.")(changes)
 
 
 def _switch(name: str, enabled: bool, of: str | None, checkpoint: Path | None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from estream.cli_help import LOOK_BACK
 from estream.errors import EStreamError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def listed(
         typer.echo(present.to_table(found, width))
 
 
-@history.command("show")
+@history.command("show", short_help="Show everything about one firing.")
 def show(
     number: Annotated[int, typer.Argument(metavar="ID", help="The id that `estream history` shows.")],
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
@@ -108,8 +109,9 @@ def retry(
 
 def add_commands(cli: typer.Typer) -> None:
     """Add the commands to the program."""
-    cli.add_typer(history, name="history")
-    cli.command()(retry)
+    listing = "List firings of rules, with state and attempts."
+    cli.add_typer(history, name="history", rich_help_panel=LOOK_BACK, short_help=listing)
+    cli.command(rich_help_panel=LOOK_BACK)(retry)
 
 
 def asked(ask: Callable[[Database], Given]) -> Given:
