@@ -67,3 +67,18 @@ def test_two_patterns_over_one_stream() -> None:
     events: dict[str, Any] = {"M": RISE, "N": fall, "E": {"when": "M ; N", "partition_by": "k"}}
     found = run(events, rows("x1 x4 x8 x9 x2"), ["E", "N"])
     assert [(one.event, one.start // SECOND, one.end // SECOND) for one in found] == [("E", 1, 5), ("N", 4, 5)]
+
+
+def test_in_order_of_arrival_rows_are_taken_as_they_come_and_time_does_not_go_back() -> None:
+    given = [Row("A", second * SECOND, second, {"k": "x", "v": v}) for second, v in [(5, 1), (3, 4), (6, 8), (4, 9)]]
+    assert run({"M": RISE}, given, ["M"]) == []
+    for cuts in (Cuts(), Cuts(count=3)):
+        (found,) = run({"M": RISE}, given, ["M"], order="arrival", cuts=cuts)
+        assert (found.start, found.end) == (5 * SECOND, 6 * SECOND)
+        assert found.constituents[0].attributes["all"] == [1, 4, 8]
+
+
+def test_the_ids_of_the_rows_of_a_match_are_collected_on_request() -> None:
+    asked = {**RISE, "output": {"k": "k", "rows": "collect(row_id)"}}
+    (found,) = run({"M": asked}, rows("x1 y1 x4 y9 x5 x8 x1"), ["M"], cuts=Cuts(count=4))
+    assert found.constituents[0].attributes["rows"] == [1, 3, 5, 6]
