@@ -79,3 +79,8 @@ def test_the_page_of_commands_has_the_options_of_the_program() -> None:
 def test_the_page_of_commands_has_no_command_that_is_not_there() -> None:
     told = set(re.findall(r"^## `estream ([a-z]+(?: [a-z]+)?)\b", PAGE, re.MULTILINE))
     assert told - set(COMMANDS) == set()
+
+
+def test_the_page_of_commands_has_each_command_once() -> None:
+    headings = re.findall(r"^## `estream ([a-z]+(?: [a-z]+)?)\b", PAGE, re.MULTILINE)
+    assert len(headings) == len(set(headings))
