@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,11 @@ class Future:
     def promise(self) -> None:
         """Say that nothing before its start will come, so that time goes on until then."""
         if self.span.start is not None:
-            self._beat(self.span.start, "promise")
+            self.beat(self.span.start, "promise")
 
     def end(self) -> None:
         """Say that nothing more will come, and put the state away."""
-        self._beat(OVER, "end")
+        self.beat(OVER, "end")
         if self.checkpoint.exists():
             archive = self.job.checkpoint / "archive" / self.channel
             shutil.rmtree(archive, ignore_errors=True)
@@ -66,9 +66,10 @@ class Future:
         if whole.num_rows:
             channel.append(whole, writer=f"{self.job.plan.name} {writer}", version=version)
 
-    def _beat(self, time: int, writer: str) -> None:
+    def beat(self, time: int, writer: str, version: int = 0) -> None:
+        """Say that nothing before a time will come."""
         schema = future_channel(self.job.channels / self.channel, self.checked.queries[self.query]).schema
-        self.append(schema.empty_table().drop_columns([schema.names[-1]]), [time], writer, 0)
+        self.append(schema.empty_table().drop_columns([schema.names[-1]]), [time], writer, version)
 
 
 class FutureRunner:
@@ -100,9 +101,13 @@ class FutureRunner:
 
     @property
     def reached(self) -> int | None:
-        """The time before which it will give nothing more."""
-        told = self._progress.get("eventTime", {}).get("watermark")
-        return None if told is None else round(datetime.fromisoformat(told).timestamp() * 1_000_000)
+        """The watermark of the next micro-batch, which Spark writes with each commit; None before the first."""
+        commits = [*(self.future.checkpoint / "spark" / "commits").glob("[0-9]*")]
+        if not commits:
+            return None
+        last = max(commits, key=lambda path: int(path.name))
+        facts = json.loads(last.read_text(encoding="utf-8").splitlines()[-1])
+        return int(facts["nextBatchWatermarkMs"]) * 1000
 
     @property
     def is_over(self) -> bool:
@@ -121,6 +126,12 @@ class FutureRunner:
             return bool(self._query.awaitTermination(seconds)) or seconds is None  # type: ignore[arg-type]
         except SPARK_ERRORS as error:
             raise EStreamError(f"query '{self.future.query}': Spark says: {sentence(str(error))}") from error
+
+    def settle(self) -> None:
+        """Say how far it is after all that was there; with state left, its last micro-batch has said it."""
+        batches, reached = int(self._progress.get("batchId", -1)), self.reached
+        if reached and not self._progress.get("stateOperators"):
+            self.future.beat(max(reached, self.future.span.start or reached), f"settle {self.future.query}", batches)
 
     def stop(self) -> None:
         """Stop it; what it has not committed it does again the next time."""

@@ -29,6 +29,7 @@ class SparkStage:
             runner = self._runners[query] = FutureRunner(self._futures[query], self._session)
             if self._futures[query].job.once:
                 runner.wait()
+                runner.settle()
         except EStreamError as error:
             self._failure = error
 
