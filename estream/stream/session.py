@@ -29,6 +29,12 @@ RUNTIME: Mapping[str, str] = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "false",
+    # Checkpoints are folders of this machine, whose files Hadoop itself keeps checksums of. What is the default for
+    # other file systems starts some 150 processes (`readlink`, `chmod`) in every micro-batch here.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 """What every session needs, whatever the settings say: results and checkpoints depend on it."""
 
@@ -62,8 +68,9 @@ def open_session(
         _launch(wanted, log)
     session: SparkSession = SparkSession.builder.config(conf=wanted).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    # PySpark logs each error it raises, JVM stack and all; ours are told as problems.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
+    # PySpark and py4j log each error they raise, JVM stack and all; ours are told as problems.
+    for logger in ("SQLQueryContextLogger", "py4j", "py4j.clientserver", "py4j.java_gateway"):
+        logging.getLogger(logger).disabled = True
     return session
 
 
@@ -71,7 +78,10 @@ def _launch(conf: SparkConf, log: Path) -> None:
     """Start the JVM with its words in a file."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as opened:
-        gateway = launch_gateway(conf, {"stdout": opened, "stderr": opened})  # type: ignore[no-untyped-call]
+        # A signal to the group of this program is for us: Spark must live until the last micro-batch is committed. It
+        # ends with this program, whatever that dies of.
+        apart = {"stdout": opened, "stderr": opened, "start_new_session": True}
+        gateway = launch_gateway(conf, apart)  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
 
 
