@@ -177,7 +177,7 @@ def emit(
 
     lines, file = (sys.stdin, "<stdin>") if row is None else ([row], "<argument>")
     count = emit_json(find_channel(project_channels(os.environ), channel, schema), lines, file)
-    typer.echo(f"{channel}: {count} row{'' if count == 1 else 's'}")
+    typer.echo(f"{channel}: {_counted(count, 'row')}")
 
 
 @cli.command(rich_help_panel=WRITE, short_help="Print the JSON Schema of CEQ files.")
@@ -304,7 +304,8 @@ def run(
 
     board = app.run(loaded, app.project_root(file), os.environ, options, sys.stdout)
     found = sum(board.detected.values())
-    typer.echo(f"{file}: {sum(board.rows.values()):,} rows, {found:,} detections, {board.late:,} late", err=True)
+    rows = _counted(sum(board.rows.values()), "row")
+    typer.echo(f"{file}: {rows}, {_counted(found, 'detection')}, {board.late:,} late", err=True)
 
 
 @cli.command(rich_help_panel=RUN, short_help="Say what a run would keep of its checkpoint.")
@@ -369,7 +370,7 @@ def replay(
         os.environ,
         app.ReplayOptions(inputs, output, host, options.master, options.conf),
     )
-    typer.echo(f"{output}: {found:,} detections", err=True)
+    typer.echo(f"{output}: {_counted(found, 'detection')}", err=True)
 
 
 def _right(file: Path) -> Loaded:
@@ -418,6 +419,10 @@ def _load(file: Path, spark: bool = False, imports: bool = False) -> Loaded:
 
 def _sources(loaded: Iterable[Loaded]) -> Mapping[str, Sequence[str]]:
     return {file: lines for each in loaded for file, lines in each.sources.items()}
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _files(files: Sequence[Path]) -> str:

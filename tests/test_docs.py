@@ -62,6 +62,7 @@ def test_the_first_steps_do_what_they_say(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "ceq_specs/fever.yaml: no problems\n" in done.stdout
+    assert done.stderr.endswith("found.jsonl: 1 detection\n")
     (detection,) = blocks(FIRST_STEPS, "json")
     assert done.stdout.endswith(detection)
 
