@@ -200,9 +200,10 @@ def _observed(loaded: Loaded, callbacks: Mapping[str, Sequence[Callable[..., Any
 
 def changes(loaded: Loaded, root: Path, environment: Mapping[str, str], options: RunOptions) -> Changes:
     """What the file would change of its checkpoint."""
+    from estream.app_futures import Futures
     from estream.stream.checkpoint import compare, manifest_of, read_manifest
 
-    job = job_of(loaded, root, environment, options)
+    job = Futures(root).job(job_of(loaded, root, environment, options))
     return compare(read_manifest(job.checkpoint), manifest_of(job.plan, job.checked, job.settings.detection.shards))
 
 

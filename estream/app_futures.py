@@ -42,8 +42,7 @@ class Futures:
         for name, query in written.items():
             span = span_of(query, begun)
             definitions[name] = Definition(digests[name], span.start, span.stop, query.missed)
-        with self._store(job) as store:
-            schedules = agreed(store.all(), definitions, begun)
+        schedules = agreed(self._known(job), definitions, begun)
         whole = launched(job.checked, {name: Span(one.start, one.stop) for name, one in schedules.items()})
         names = {name: seen_name(job.checked.queries[name]) for name in written}
         channels = {names[name]: f"{job.plan.name}__{name}__{digests[name]}" for name in written}
@@ -79,6 +78,16 @@ class Futures:
             opened.callback(scheduler.close)
             scheduler.begin()
             yield (stage.take,)
+
+    def _known(self, job: Job) -> dict[str, Schedule]:
+        """What is scheduled already; who only asks makes no database."""
+        database = Database(job.settings.history.url, self.root)
+        is_there = database.exists
+        database.close()
+        if not is_there:
+            return {}
+        with self._store(job) as store:
+            return store.all()
 
     @contextmanager
     def _store(self, job: Job) -> Iterator[ScheduleStore]:
