@@ -17,13 +17,13 @@ from estream.event.evaluate import evaluate
 from estream.event.generated import load_generated
 from estream.event.pattern_kernel import LAST_ROW, MATCHES, chains
 from estream.event.pattern_layout import Column, Layout
-from estream.event.pattern_matches import Columns, Found, Matches, gathered_attributes, matches
+from estream.event.pattern_matches import Columns, Found, Matches, decoded, gathered_attributes, matches
 from estream.event.pattern_source import source_of
 from estream.event.pattern_state import Partials, grow, make_room, no_partials, rows_held, sweep
 from estream.event.rows import arrow_type
 from estream.plan.model import Pattern
 from estream.plan.pattern import needed_columns
-from estream.spec.expression import Attribute
+from estream.spec.expression import Attribute, walk
 from estream.spec.expression_text import to_text
 
 Words = npt.NDArray[np.int64]
@@ -82,7 +82,8 @@ def advance(
 ) -> Matches:
     """Take rows in, each once and in ascending time, and give the matches they complete.
 
-    Rows of one time are taken by their ids, in the order of arrival as they come.
+    Rows of one time are taken by their ids, in the order of arrival as they come. Texts may be dictionary-encoded: then
+    each is looked up once.
     """
     places = None if matcher.arrival else sorted_places(time, ids, ids, ids)
     if places is not None:
@@ -161,7 +162,8 @@ def _column(
     if isinstance(expression, Attribute):
         values = columns[None, expression.name]
     else:
-        values = one_chunk(evaluate(expression, columns, count))
+        asked = [(None, part.name) for part in walk(expression) if isinstance(part, Attribute)]
+        values = one_chunk(evaluate(expression, {key: decoded(columns[key]) for key in asked}, count))
     nulls = nulls_of(values)
     words = floats_of(values) if column.is_real else words_of(values, texts)
     return words, np.zeros(count, dtype=np.bool_) if nulls is None else nulls
@@ -172,7 +174,7 @@ def _with_kept(matcher: Matcher, partials: Partials, ids: Words, attributes: Map
     if not matcher.keeps_rows:
         return partials.kept
     names = matcher.kept.names[1:]
-    now = pa.table([pa.array(ids), *(attributes[name] for name in names)], schema=matcher.kept)
+    now = pa.table([pa.array(ids), *(decoded(attributes[name]) for name in names)], schema=matcher.kept)
     return pa.concat_tables([partials.kept, now]).combine_chunks()
 
 

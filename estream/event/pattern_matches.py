@@ -69,6 +69,11 @@ def matches(layout: Layout, found: Found, texts: Texts, with_rows: bool, null_ke
     return Matches(start, end, ids, output, lists.of(lists.rows.column("id")) if with_rows else None, null_keys)
 
 
+def decoded(column: pa.Array) -> pa.Array:
+    """The column, its texts one by one where they came encoded by a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 class _Lists:
     """The rows of the matches, gathered when first asked for."""
 
@@ -107,7 +112,7 @@ def _output(layout: Layout, found: Found, texts: Texts, lists: _Lists) -> pa.Tab
             if isinstance(part, Aggregate):
                 columns[MATCH, to_text(part)] = _aggregate(layout, found, texts, lists, part)
             else:
-                columns[part.event, part.name] = found.attributes[part.event, part.name].take(last)
+                columns[part.event, part.name] = decoded(found.attributes[part.event, part.name].take(last))
     made = {name: _evaluated(_over_match(expression), columns, len(found.words)) for name, expression in layout.output}
     return pa.table(made)
 

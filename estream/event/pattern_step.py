@@ -56,7 +56,11 @@ def begin(matcher: Matcher) -> PatternState:
 def step(
     matcher: Matcher, state: PatternState, batch: pa.Table, watermark: int, end_of_input: bool = False
 ) -> PatternStep:
-    """Take a batch in and give the matches that end before the watermark; with `end_of_input`, all there are."""
+    """Take a batch in and give the matches that end before the watermark; with `end_of_input`, all there are.
+
+    Columns of texts may be dictionary-encoded, which saves looking up every row's.
+    """
+    state.waiting = _encoded_as(state.waiting, batch)
     released = release(matcher, state, batch, FOREVER if end_of_input else watermark)
     attributes = {
         name: one_chunk(column) for name, column in zip(matcher.needed, released.attributes.columns, strict=True)
@@ -65,6 +69,18 @@ def step(
     state.counts["null_key"] += found.null_keys
     settle(matcher, state.partials, state.watermark)
     return PatternStep(table_of(matcher, found), released.late)
+
+
+def _encoded_as(waiting: pa.Table, batch: pa.Table) -> pa.Table:
+    """What waits, its texts encoded where those of the batch are, so that rows are put together as they came."""
+    fields = []
+    for one in waiting.schema:
+        given = batch.schema.field(one.name).type if one.name in batch.column_names else one.type
+        text = pa.types.is_string(one.type) or pa.types.is_dictionary(one.type)
+        encoded = pa.types.is_dictionary(given) and pa.types.is_string(given.value_type)
+        fields.append(one.with_type(given if encoded else pa.string()) if text else one)
+    schema = pa.schema(fields)
+    return waiting if schema == waiting.schema else waiting.cast(schema)
 
 
 def table_of(matcher: Matcher, found: Matches) -> pa.Table:
