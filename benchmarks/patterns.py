@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from benchmarks import spark
-from benchmarks.ticks import ticks
+from benchmarks.ticks import START, ticks
 from estream.app import load
 from estream.event.operator_chain import Chain, begin_chain, compile_chain, step_chain
 from estream.event.pattern import Matcher, compile_pattern
@@ -92,6 +92,7 @@ def workloads(trades: pa.Table, posts: pa.Table) -> Iterator[Workload]:
         text = re.split(r"^(?=queries:|events:)", path.read_text(), maxsplit=1, flags=re.MULTILINE)[1]
         over_rows = re.sub(r"\b(Trades|Posts)\b", "Rows", text)
         rows = posts if path.parent.name == "social" else with_symbols(trades, encoded=not queries)
+        rows = slower(rows) if name == "rise_then_flat" else rows
         yield Workload(name, plan, over_rows, rows, None, published, queries)
 
 
@@ -113,6 +114,12 @@ def with_symbols(trades: pa.Table, encoded: bool) -> pa.Table:
     kind = pa.dictionary(pa.int32(), pa.string()) if encoded else pa.string()
     place = trades.column_names.index("symbol")
     return trades.set_column(place, "symbol", trades.column("symbol").cast(kind))
+
+
+def slower(trades: pa.Table) -> pa.Table:
+    """The trades, so far apart that a price stays for minutes now and then."""
+    times = pa.array(START + 400_000 * np.arange(trades.num_rows)).cast(pa.timestamp("us", "UTC"))
+    return trades.set_column(trades.column_names.index("ts"), "ts", times)
 
 
 def generated_posts() -> pa.Table:
