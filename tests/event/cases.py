@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,13 @@ from tests.reference.detection import detect as reference
 
 SECOND = 1_000_000
 LEAVES = ("A", "B", "C", "D")
-TEMPORAL: dict[str, dict[str, Any]] = {"Beat": {"every": 3 * SECOND}, "Noon": {"at": 7 * SECOND}}
+TEMPORAL: dict[str, dict[str, Any]] = {
+    "Beat": {"every": 3 * SECOND},
+    "Noon": {"at": 7 * SECOND},
+    "Minute": {"cron": "* * * * *"},
+}
+SLOW = 12
+"""How many seconds are between rows, instead of one, where minutes are to pass."""
 CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
 MASKS = (
     "{x}.v > 2",
@@ -33,50 +39,56 @@ MASKS = (
 
 @dataclass(frozen=True)
 class Case:
-    """Events as the vectors have them, temporal ones beside them, and rows."""
+    """Events as the vectors have them, temporal ones beside them, and rows; with `arrival` taken as they come."""
 
     events: dict[str, dict[str, Any]]
     temporal: dict[str, dict[str, Any]]
     rows: list[dict[str, Any]]
+    arrival: bool = False
 
     def by_reference(self) -> list[dict[str, Any]]:
         """What the contract asks for."""
-        return reference({**self.temporal, **self.events}, self.rows, list(self.events))
+        return reference({**self.temporal, **self.events}, self.rows, list(self.events), arrival=self.arrival)
 
     def by_kernel(self, cuts: Cuts = WHOLE) -> list[dict[str, Any]]:
         """What EStream detects."""
-        vector = {"events": self.events, "input": self.rows, "observe": list(self.events)}
-        return found_by(vector, cuts, self.schedules)
+        order = "arrival" if self.arrival else "event_time"
+        vector = {"events": self.events, "input": self.rows, "observe": list(self.events), "order": order}
+        return found_by(vector, replace(cuts, seed=None) if self.arrival else cuts, self.schedules)
 
     @property
     def schedules(self) -> dict[str, dict[str, str]]:
         """The temporal events as a CEQ file has them."""
-        return {
-            name: {"every": f"{one['every']} us"} if "every" in one else {"at": _moment(one["at"])}
-            for name, one in self.temporal.items()
-        }
+        return {name: {kind: _written(kind, one[kind]) for kind in one} for name, one in self.temporal.items()}
 
     @property
     def is_right(self) -> bool:
         """Whether the definitions are free of mistakes: random ones have some."""
         one = {"event": "A", "time": 0, "id": 0, "attrs": {"k": 1, "v": 1}}
         try:
-            Case(self.events, self.temporal, [one]).by_kernel()
+            replace(self, rows=[one]).by_kernel()
         except EStreamError:
             return False
         return True
 
 
-def _moment(time: int) -> str:
-    return datetime.fromtimestamp(time / SECOND, UTC).isoformat()
+def _written(kind: str, value: Any) -> str:
+    if kind == "at":
+        return datetime.fromtimestamp(value / SECOND, UTC).isoformat()
+    return f"{value} us" if kind == "every" else str(value)
 
 
-def rows(most: int = 24) -> st.SearchStrategy[list[dict[str, Any]]]:
+def arriving(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that differ even where the last time seen takes the place of their own."""
+    return [{**one, "id": number} for number, one in enumerate(rows, 1)]
+
+
+def rows(most: int = 24, apart: int = 1) -> st.SearchStrategy[list[dict[str, Any]]]:
     """Rows with ties in time, shared ids, null keys and values, and rows that come twice."""
     one = st.fixed_dictionaries(
         {
             "event": st.sampled_from(LEAVES),
-            "time": st.integers(0, 16).map(lambda second: second * SECOND),
+            "time": st.integers(0, 16).map(lambda second: second * apart * SECOND),
             "id": st.integers(1, 40),
             "attrs": st.fixed_dictionaries(
                 {
@@ -123,12 +135,14 @@ def definitions(draw: st.DrawFn, names: tuple[str, ...], depth: int) -> dict[str
     when = draw(expressions(names, depth))
     inside = tuple(leaf for leaf in LEAVES if re.search(rf"\b{leaf}\b(?!\*?\()", when))
     leaves = st.sampled_from(inside or LEAVES)
+    keyed = re.findall(r"\b(?:[A-D]|X\d)\b(?!\*?\()", when)
+    by_map = st.fixed_dictionaries({name: st.sampled_from((["k"], ["k"], ["v"])) for name in keyed})
     masks = st.builds(str.format, st.sampled_from(MASKS), x=leaves, y=leaves, z=leaves)
     return {
         "when": when,
         "context": draw(st.sampled_from(CONTEXTS)),
         "semantics": draw(st.sampled_from(("interval", "point"))),
-        "partition_by": draw(st.sampled_from(([], [], ["k"]))),
+        "partition_by": draw(st.one_of(st.just([]), st.just([]), st.just(["k"]), by_map)),
         "within_us": draw(st.sampled_from((None, None, 5 * SECOND, 8 * SECOND))),
         "mask": draw(st.one_of(st.none(), masks, st.builds("{} and {}".format, masks, masks))),
     }
@@ -137,11 +151,14 @@ def definitions(draw: st.DrawFn, names: tuple[str, ...], depth: int) -> dict[str
 @st.composite
 def cases(draw: st.DrawFn, depth: int = 2) -> Case:
     """An event over named events over leaves, in all together an expression of depth three or four."""
-    temporal = {name: TEMPORAL[name] for name in draw(st.sampled_from(((), (), ("Beat",), ("Noon", "Beat"))))}
+    chosen = draw(st.sampled_from(((), (), ("Beat",), ("Noon", "Beat"), ("Minute",))))
+    temporal = {name: TEMPORAL[name] for name in chosen}
     names = (*LEAVES, *temporal)
     events: dict[str, dict[str, Any]] = {}
     for name in draw(st.sampled_from(((), ("X1",), ("X1", "X2")))):
         events[name] = draw(definitions(names, 1))
         names = (*names, name)
     events["E1"] = draw(definitions(names, depth))
-    return Case(events, temporal, draw(rows()))
+    given = draw(rows(apart=SLOW if "Minute" in temporal else 1))
+    arrival = draw(st.sampled_from((False, False, True)))
+    return Case(events, temporal, arriving(given) if arrival else given, arrival)
