@@ -18,15 +18,15 @@ from estream.history.prune import Pruner
 from estream.history.store import DatabaseStore
 from estream.logs import logging_to
 from estream.plan.model import Plan
-from estream.plan.need import RAISED_TIME
 from estream.rule.action import Services
 from estream.rule.agenda import Agenda
-from estream.rule.failure import ActionFailed
+from estream.rule.failure import ActionFailed, ActionRefused
 from estream.rule.registry import Callback
 from estream.rule.rule import build_rules, check_callbacks
-from estream.settings import Settings
+from estream.settings import Settings, bytes_of
 from estream.spec.checked import Checked
 from estream.stream.channel import Channel
+from estream.stream.raised import raised_channel
 
 DRAIN = 30.0
 """Seconds that detached firings have to run when the stream has ended; what is left runs after the next start."""
@@ -55,8 +55,9 @@ def rules_at_work(
         root=root,
         rules=root / settings.paths.rules,
         allow_private=settings.rules.allow_private,
+        memory=bytes_of(settings.rules.memory),
         publish=publisher(plan, channels),
-        raise_event=raiser(plan, channels),
+        raise_event=raiser(checked, channels),
         insert=inserter.insert,
     )
     rules = build_rules(checked, plan, settings.rules, services, callbacks)
@@ -79,44 +80,40 @@ def rules_at_work(
         agenda.drain(DRAIN)
 
 
-def raiser(plan: Plan, channels: Path) -> Callable[[str, Mapping[str, Any]], int]:
+def raiser(checked: Checked, channels: Path) -> Callable[[str, Mapping[str, Any], str, bool], int]:
     """Appends raised events to the channels of their names; the time of the append is the event's time."""
-    schemas = {
-        leaf.name: pa.schema(
-            [(RAISED_TIME, _TIMESTAMP), *((column.name, arrow_type(column.type)) for column in leaf.columns)]
-        )
-        for leaf in plan.leaves
-        if leaf.raised
-    }
+    kinds = {name: event.columns or {} for name, event in checked.events.items() if event.kind == "raised"}
 
-    def raise_event(event: str, attributes: Mapping[str, Any]) -> int:
-        schema = schemas[event]
-        channel = Channel(channels / event).create(schema, RAISED_TIME)
-        offset = _append(channel, [{RAISED_TIME: None, **attributes}], schema)
-        return next(iter(channel.read(offset, 1))).appended
+    def raise_event(event: str, attributes: Mapping[str, Any], key: str, is_repeated: bool) -> int:
+        return _append(event, lambda: raised_channel(channels, event, kinds[event]), attributes, key, is_repeated)
 
     return raise_event
 
 
-def publisher(plan: Plan, channels: Path) -> Callable[[str, Sequence[Mapping[str, Any]]], None]:
+def publisher(plan: Plan, channels: Path) -> Callable[[str, Mapping[str, Any], str, bool], None]:
     """Appends detections to channels, as flat rows with the columns of all leaves of their event."""
     kinds = {
         leaf.name: [(f"{leaf.name}_{column.name}", arrow_type(column.type)) for column in leaf.columns]
         for leaf in plan.leaves
     }
 
-    def publish(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        events = {str(row["event"]) for row in rows}
-        leaves = {leaf for one in plan.subscriptions if one.event in events for leaf in plan.nodes[one.node].leaves}
+    def publish(name: str, row: Mapping[str, Any], key: str, is_repeated: bool) -> None:
+        leaves = {
+            leaf for one in plan.subscriptions if one.event == row["event"] for leaf in plan.nodes[one.node].leaves
+        }
         columns = [column for leaf in kinds if leaf in leaves for column in kinds[leaf]]
         schema = pa.schema([*_PUBLISHED.items(), *columns])
-        _append(Channel(channels / name).create(schema, "end"), rows, schema)
+        _append(name, lambda: Channel(channels / name).create(schema, "end"), row, key, is_repeated)
 
     return publish
 
 
-def _append(channel: Channel, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> int:
+def _append(name: str, opened: Callable[[], Channel], row: Mapping[str, Any], key: str, is_repeated: bool) -> int:
+    """Append a row, null where it gives nothing; gives the time of the append."""
     try:
-        return channel.append(pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
-    except (EStreamError, OSError, pa.ArrowException) as error:
-        raise ActionFailed(f"channel '{channel.name}' refuses the row: {error}") from None
+        channel = opened()
+        return channel.append_once(pa.Table.from_pylist([dict(row)], schema=channel.schema), key, is_repeated)
+    except (EStreamError, pa.ArrowException, OverflowError) as error:
+        raise ActionRefused(f"channel '{name}' refuses the row: {error}") from None
+    except OSError as error:
+        raise ActionFailed(f"channel '{name}' cannot be written: {error.strerror or error}") from None

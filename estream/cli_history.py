@@ -22,6 +22,9 @@ Given = TypeVar("Given")
 WIDE = 10_000
 """Columns of a table that goes to no terminal: nothing is cut."""
 
+LARGEST = 2**63 - 1
+"""The largest number that the history can hold."""
+
 history = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 
@@ -34,7 +37,7 @@ def listed(
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Detected before this time.")] = None,
     key: Annotated[str | None, typer.Option(metavar="NAME=VALUE", help="In this partition, as card=7.")] = None,
     state: Annotated[State | None, typer.Option(help="In this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the latest first.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=LARGEST, help="At most so many, the latest first.")] = 50,
     format: Annotated[Literal["table", "json", "csv"], typer.Option(help="For people or for programs.")] = "table",
 ) -> None:
     """What rules did: every firing with its detection, state and attempts, the latest first.
@@ -65,7 +68,9 @@ def listed(
 
 @history.command("show", short_help="Show everything about one firing.")
 def show(
-    number: Annotated[int, typer.Argument(metavar="ID", help="The id that `estream history` shows.")],
+    number: Annotated[
+        int, typer.Argument(metavar="ID", min=1, max=LARGEST, help="The id that `estream history` shows.")
+    ],
     format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
 ) -> None:
     """Show everything about one firing: constituents as a timeline, the condition with its values, each attempt.
@@ -87,7 +92,9 @@ def show(
 
 
 def retry(
-    numbers: Annotated[list[int] | None, typer.Argument(metavar="ID", help="Ids of failed or dead firings.")] = None,
+    numbers: Annotated[
+        list[int] | None, typer.Argument(metavar="ID", min=1, max=LARGEST, help="Ids of failed or dead firings.")
+    ] = None,
     dead: Annotated[bool, typer.Option("--dead", help="All dead letters.")] = False,
 ) -> None:
     """Ask for another attempt of firings that failed.
@@ -145,10 +152,10 @@ def _time(text: str | None, option: str) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return round(aware.timestamp() * 1_000_000)
+        return round(aware.timestamp()) * 1_000_000 + aware.microsecond
     except ValueError:
         pass
     try:
-        return time.time_ns() // 1000 - parse_duration(text)
+        return max(time.time_ns() // 1000 - parse_duration(text), -LARGEST)
     except ValueError:
         raise EStreamError(f"{option} is {text!r}; write 2026-12-24T16:00:00Z, or how long ago: '2 hours'") from None

@@ -35,6 +35,11 @@ def _memory(text: Text) -> Text:
     return text
 
 
+def bytes_of(memory: str) -> int:
+    """How many bytes a text like `2g` is."""
+    return int(memory[:-1]) << (10 * (1 + "kmgt".index(memory[-1])))
+
+
 def _package(text: Text) -> Text:
     if not all(part.isidentifier() for part in text.removesuffix("/").split("/")):
         raise PydanticCustomError("package", "this is a folder inside the project, with names of Python packages")
@@ -94,6 +99,9 @@ class RuleSettings(Section):
     queue: Whole = Field(10_000, ge=1, description="Detached firings that may wait.")
     cascade_depth: Whole = Field(16, ge=1, le=1000, description="How deep rules may raise events for rules.")
     allow_private: Flag = Field(False, description="Webhooks may call addresses of the private network.")
+    memory: Annotated[Text, AfterValidator(_memory)] = Field(
+        Text("4g"), description="Address space of an isolated callback.", examples=["1g"]
+    )
 
 
 class HistorySettings(Section):

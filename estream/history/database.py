@@ -16,7 +16,9 @@ from estream.rule.store import StoreAway, StoreStopped
 
 BUSY: Final = 10.0
 """Seconds to wait for another writer of a SQLite file."""
-_PRAGMAS: Final = ("journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY", "cache_size=-32000")
+_PRAGMAS: Final = (
+    "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY", "cache_size=-32000", "case_sensitive_like=ON",
+)  # fmt: skip
 _FULL: Final = ("SQLITE_FULL", "53100")
 _AWAY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED")
 

@@ -45,8 +45,13 @@ def to_csv(lines: Iterable[Line]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(as_data(line) for line in lines)
+    writer.writerows({name: _cell(value) for name, value in as_data(line).items()} for line in lines)
     return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """A value for a cell: text that a spreadsheet would run as a formula is marked as text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def to_table(lines: Sequence[Line], width: int) -> str:

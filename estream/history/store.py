@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, Select, Table, and_, bindparam, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, Table, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from estream.history.database import Database
@@ -32,6 +32,9 @@ _START: Final = (
     update(firings)
     .where(firings.c.rule == bindparam("its_rule"), firings.c.detection == bindparam("its_detection"))
     .values(state="running", due=None)
+)
+_RAISED_BEFORE: Final = delete(raised).where(
+    *(raised.c[name] == bindparam(f"its_{name}") for name in ("rule", "detection", "event", "time"))
 )
 
 
@@ -137,6 +140,10 @@ class DatabaseStore:
                  "time": each.time, "depth": each.depth} for one in outcomes for each in one.raised
             ]  # fmt: skip
             if made:
+                # A repeated action raises what is there already: the same event at the same time.
+                connection.execute(
+                    _RAISED_BEFORE, [{f"its_{key}": value for key, value in row.items()} for row in made]
+                )
                 connection.execute(insert(raised), made)
             self._throttle(connection, [(one.rule, *one.fired) for one in outcomes if one.fired is not None])
 

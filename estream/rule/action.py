@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -30,11 +30,11 @@ Insert = Callable[[model.SqlInsert, Mapping[str, Any], str], None]
 log: Final = logging.getLogger("estream.rules")
 
 
-def _no_channels(channel: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _no_channels(channel: str, row: Mapping[str, Any], key: str, is_repeated: bool) -> None:
     raise ActionFailed(f"channel '{channel}' cannot be written: there are no channels here")
 
 
-def _no_events(event: str, attributes: Mapping[str, Any]) -> int:
+def _no_events(event: str, attributes: Mapping[str, Any], key: str, is_repeated: bool) -> int:
     raise ActionFailed(f"event '{event}' cannot be raised: there are no channels here")
 
 
@@ -52,10 +52,10 @@ class Services:
     """The folder that callbacks come from."""
     allow_private: bool = False
     memory: int = MEMORY
-    publish: Callable[[str, Sequence[Mapping[str, Any]]], None] = _no_channels
-    """Appends rows to a channel."""
-    raise_event: Callable[[str, Mapping[str, Any]], int] = _no_events
-    """Appends an event to its channel, and gives the time it has there, in microseconds."""
+    publish: Callable[[str, Mapping[str, Any], str, bool], None] = _no_channels
+    """Appends a row to a channel, once for its key; the last argument says whether it may be there already."""
+    raise_event: Callable[[str, Mapping[str, Any], str, bool], int] = _no_events
+    """Appends an event to its channel in the same way, and gives the time it has there, in microseconds."""
     insert: Insert = _no_database
     loop: Loop = field(default_factory=Loop)
 
@@ -178,6 +178,7 @@ def _column(template: str, detection: Detection) -> Any:
 
 def _publish(channel: str, services: Services) -> Action:
     def perform(detection: Detection, seconds: float) -> None:
-        services.publish(channel, [detection_as_row(detection.detected, detection.idempotency_key)])
+        key = detection.idempotency_key
+        services.publish(channel, detection_as_row(detection.detected, key), key, detection.is_repeated)
 
     return Action("publish", channel, perform, f"channel {channel}", is_remote=True)

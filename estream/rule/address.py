@@ -17,6 +17,8 @@ def resolve(host: str, port: int) -> list[str]:
     """The addresses that the system knows of a host; ActionFailed if there are none."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError:
+        raise ActionRefused(f"the host '{host}' is no name of a host") from None
     except OSError as error:
         raise ActionFailed(f"the host '{host}' is not known: {error.strerror or error}") from None
     return list(dict.fromkeys(str(address[0]) for *_, address in found))

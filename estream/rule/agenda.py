@@ -236,7 +236,7 @@ class Agenda:
             outcome = Outcome(rule.name, stored.detected.id, "dead", stored.step, attempts, error=said)
             self._recorder.ended(outcome)
             return
-        work = Work(rule, stored.detected, stored.partition, stored.step, attempts)
+        work = Work(rule, stored.detected, stored.partition, stored.step, attempts, True)
         if rule.coupling == "detached":
             self._off_line.detach(work)
             return

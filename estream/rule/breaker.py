@@ -44,6 +44,12 @@ class Breakers:
             circuit.trying = True
             return None
 
+    def release(self, sink: str) -> None:
+        """Tell that an attempt says nothing about the sink: the next one may try it."""
+        with self._lock:
+            if sink in self._circuits:
+                self._circuits[sink].trying = False
+
     def report(self, sink: str, succeeded: bool) -> None:
         """Tell how an attempt ended."""
         if succeeded:

@@ -24,7 +24,7 @@ class Loop:
 
     def run(self, coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
         """What the coroutine returns; it is cancelled after so many seconds."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        future = asyncio.run_coroutine_threadsafe(_fenced(coroutine), self._running())
         try:
             return future.result(timeout=seconds)
         except TimeoutError:
@@ -52,6 +52,14 @@ class Loop:
             thread.join(timeout=5)
             if not thread.is_alive():
                 loop.close()
+
+
+async def _fenced(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What the coroutine returns; one that wants to end the program would end the loop of all others."""
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise ActionFailed(f"{type(error).__name__}: {error}") from None
 
 
 def call(function: Callback, detection: Detection, seconds: float, loop: Loop) -> Any:

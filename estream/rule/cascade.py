@@ -22,7 +22,7 @@ class Cascade:
         self,
         raised: Mapping[str, tuple[str, ...]],
         limit: int,
-        raise_event: Callable[[str, Mapping[str, Any]], int],
+        raise_event: Callable[[str, Mapping[str, Any], str, bool], int],
         recorded_depth: Callable[[str, int], int],
     ) -> None:
         """`raised` are the events and their attributes; `recorded_depth` is asked for events not remembered here."""
@@ -52,8 +52,10 @@ class Cascade:
             if len(self._depths) > REMEMBERED:
                 self._depths.popitem(last=False)
 
-    def raise_event(self, detected: Detected, event: str, attributes: Mapping[str, Any]) -> Raised:
-        """Raise an event because of a detection; ActionRefused if it is wrong, or one too deep."""
+    def raise_event(
+        self, detected: Detected, event: str, attributes: Mapping[str, Any], key: str, is_repeated: bool
+    ) -> Raised:
+        """Raise an event because of a detection, once for the key; ActionRefused if it is wrong, or one too deep."""
         self._require_right(event, attributes)
         depth = self.depth_of(detected) + 1
         if depth > self._limit:
@@ -61,7 +63,7 @@ class Cascade:
                 f"event '{event}' is raised {depth} rules deep and the limit is {self._limit} (rules.cascade_depth): "
                 f"rules on '{detected.event}' and '{event}' raise each other without end"
             )
-        time = self._raise_event(event, attributes)
+        time = self._raise_event(event, attributes, key, is_repeated)
         self._remember((event, time), depth)
         return Raised(event, time, depth)
 

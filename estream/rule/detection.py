@@ -74,6 +74,8 @@ class Detection:
     idempotency_key: str
     """The same whenever this action is tried again for this detection: for a sink that must not act twice."""
     raiser: Callable[[str, Mapping[str, Any]], None] = field(default=_nowhere, repr=False, compare=False)
+    is_repeated: bool = False
+    """Whether this action may have been tried before for this detection."""
 
     @property
     def event(self) -> str:

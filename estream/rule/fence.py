@@ -38,6 +38,11 @@ class Call:
             self._deadline = float("inf")
             return not self._is_given_up
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._is_given_up
+
     def finish(self) -> None:
         """Said by the thread: nothing is left to do."""
         self._done.release()

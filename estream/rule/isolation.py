@@ -62,6 +62,7 @@ def _message(detection: Detection, seconds: float) -> dict[str, Any]:
     return {
         "rule": detection.rule,
         "key": detection.idempotency_key,
+        "is_repeated": detection.is_repeated,
         "seconds": seconds,
         "event": detected.event,
         "context": detected.context,

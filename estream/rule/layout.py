@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -162,5 +163,7 @@ def _occurrences(layout: Layout, members: Any) -> list[Occurrence]:
         columns = [values_of(members.field(one.field).take(chosen)) for one in leaf]
         rows = zip(*columns, strict=True) if columns else repeat((), len(mine))
         for place, values in zip(mine, rows, strict=True):
-            made[place] = Occurrence(event, ids[place], times[place], dict(zip(names, values, strict=True)))
+            made[place] = Occurrence(
+                event, ids[place], times[place], MappingProxyType(dict(zip(names, values, strict=True)))
+            )
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -28,6 +28,8 @@ def value_to_message(value: Any) -> Any:
     """The value as JSON data; what JSON does not know is a pair of its type and its text."""
     if isinstance(value, (list, tuple)):
         return {"list": [value_to_message(one) for one in value]}
+    if isinstance(value, Mapping):
+        return {"map": [[value_to_message(key), value_to_message(one)] for key, one in value.items()]}
     if type(value) in _TO:
         name, write = _TO[type(value)]
         return {name: write(value)}
@@ -41,4 +43,6 @@ def value_from_message(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((name, inner),) = value.items()
+    if name == "map":
+        return {value_from_message(key): value_from_message(one) for key, one in inner}
     return [value_from_message(one) for one in inner] if name == "list" else _FROM[name](inner)

@@ -109,7 +109,7 @@ class OffLine:
             failed.wait(max(wait, 0.01))
 
     def _again(self, one: StoredFiring) -> Work:
-        return Work(self._rules.rules[one.rule], one.detected, one.partition, one.step, one.attempts)
+        return Work(self._rules.rules[one.rule], one.detected, one.partition, one.step, one.attempts, True)
 
 
 def _groups(stored: Sequence[StoredFiring], size: int) -> Iterator[Sequence[StoredFiring]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pyarrow as pa
 from estream.rule.detection import Detected
 from estream.rule.layout import Layout, constituents_of, detected, texts_of
 
+_ODD: Final = re.compile(r'[,="\\\x00-\x1f]|^\s|\s$|^(null)?$')
 Keys = Mapping[str, tuple[str, ...]]
 """Leaf event to the attributes that make the partition."""
 
@@ -52,4 +55,11 @@ def _column(layout: Layout, members: Any, leaf: str, name: str, places: Any) -> 
 
 
 def _shown(key: tuple[str, ...], values: Any) -> str:
-    return ", ".join([f"{name}={value}" for name, value in zip(key, values, strict=True)])
+    return ", ".join([f"{name}={_word(value)}" for name, value in zip(key, values, strict=True)])
+
+
+def _word(value: Any) -> str:
+    """A value as text; one that could be taken for another, or for more than one, is quoted."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False) if _ODD.search(value) else value
+    return "null" if value is None else str(value)

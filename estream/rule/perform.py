@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 from estream.rule.breaker import Breakers
@@ -40,6 +41,8 @@ class Work:
     partition: str | None = None
     step: int = 0
     attempts: int = 0
+    is_repeated: bool = False
+    """Whether its actions may have been performed before: it failed, or the process ended, perhaps before a record."""
 
 
 @dataclass(slots=True)
@@ -48,7 +51,7 @@ class _Run:
 
     step: int
     state: State = "running"
-    error: Exception | None = None
+    error: BaseException | None = None
     postponed: int | None = None
     started: int = 0
     began: float = 0.0
@@ -136,7 +139,8 @@ class Performer:
             train.place, train.run = place, run
             try:
                 self._actions(performing, work, run)
-            except Exception as error:
+            except BaseException as error:
+                # Also SystemExit: a callback must not end the thread that others wait for.
                 run.error, run.state = error, "failed"
             if not performing.claim():
                 return
@@ -160,10 +164,12 @@ class Performer:
             self._begin_step(performing, run, seconds + action.patience)
             self.reach("before action")
             try:
-                action.perform(self._detection(work, run, number), seconds)
-            except Exception as error:
+                action.perform(self._detection(performing, work, run, number), seconds)
+            except BaseException as error:
                 self._tried(work, run, number, error)
-                if action.sink and not isinstance(error, ActionRefused):
+                if action.sink and isinstance(error, ActionRefused):
+                    self.breakers.release(action.sink)
+                elif action.sink:
                     self.breakers.report(action.sink, False)
                 raise
             self.reach("after action")
@@ -183,7 +189,7 @@ class Performer:
         """Ask the Python condition, then the throttle."""
         assert work.rule.test is not None
         self._begin_step(performing, run, seconds)
-        answer = call(work.rule.test, self._detection(work, run, 0), seconds, self.loop)
+        answer = call(work.rule.test, self._detection(performing, work, run, 0), seconds, self.loop)
         if not performing.claim():
             return False
         if not isinstance(answer, bool):
@@ -193,21 +199,25 @@ class Performer:
             return False
         if work.rule.throttle is not None:
             partition, end = work.partition or "", work.detected.end
-            if not self.throttle.admit(work.rule.name, partition, end, work.rule.throttle):
+            if not self.throttle.admit(work.rule.name, partition, end, work.rule.throttle, work.is_repeated):
                 run.state = "throttled"
                 return False
             run.fired = partition, end
         return True
 
-    def _detection(self, work: Work, run: _Run, number: int) -> Detection:
+    def _detection(self, performing: Call, work: Work, run: _Run, number: int) -> Detection:
         key = idempotency_key(self.ceq, work.rule.name, work.detected.id, number)
+        places = count()
 
         def raiser(event: str, attributes: Mapping[str, Any]) -> None:
-            run.raised.append(self.cascade.raise_event(work.detected, event, attributes))
+            if performing.is_given_up:
+                raise ActionFailed(f"event '{event}' is not raised: the action took too long and was given up")
+            place = f"{key}-{next(places)}"
+            run.raised.append(self.cascade.raise_event(work.detected, event, attributes, place, work.is_repeated))
 
-        return Detection(work.detected, work.rule.name, key, raiser)
+        return Detection(work.detected, work.rule.name, key, raiser, work.is_repeated)
 
-    def _tried(self, work: Work, run: _Run, number: int, error: Exception | None) -> None:
+    def _tried(self, work: Work, run: _Run, number: int, error: BaseException | None) -> None:
         took = round((time.monotonic() - run.began) * 1e6)
         failed = None if error is None else reason(error)
         run.tried.append(Attempt(work.attempts + 1, number, run.started, took, failed))
@@ -225,7 +235,7 @@ class Performer:
     def _timed_out(self, work: Work, run: _Run) -> _Run:
         """The run as it stands, apart from what its thread may still write."""
         error = ActionFailed(f"took longer than {work.rule.timeout / 1e6:g} s and was left behind")
-        left = _Run(run.step, "failed", error, tried=list(run.tried), raised=list(run.raised))
+        left = _Run(run.step, "failed", error, tried=list(run.tried), raised=list(run.raised), fired=run.fired)
         action = work.rule.actions[run.step]
         if action.sink:
             self.breakers.report(action.sink, False)
@@ -242,9 +252,12 @@ class Performer:
         said = reason(run.error)
         self.failed.set()
         if run.postponed is not None:
-            return Outcome(name, number, "failed", run.step, work.attempts, run.postponed, said, tried, raised)
+            return Outcome(
+                name, number, "failed", run.step, work.attempts, run.postponed, said, tried, raised, run.fired
+            )
         attempts = work.attempts + 1
         if attempts >= work.rule.attempts or isinstance(run.error, ActionRefused):
-            return Outcome(name, number, "dead", run.step, attempts, None, said, tried, raised)
+            return Outcome(name, number, "dead", run.step, attempts, None, said, tried, raised, run.fired)
         wait = min(work.rule.backoff * 2 ** (attempts - 1), LONGEST_BACKOFF)
-        return Outcome(name, number, "failed", run.step, attempts, self.clock() + wait, said, tried, raised)
+        due = self.clock() + wait
+        return Outcome(name, number, "failed", run.step, attempts, due, said, tried, raised, run.fired)

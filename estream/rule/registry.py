@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import sys
@@ -79,8 +80,10 @@ def _module(folder: Path, name: str) -> Any:
         raise CallbackError(f"'{name}' is a link that leaves the folder '{folder.name}'")
     _provide_package(folder)
     try:
-        return importlib.import_module(name)
-    except Exception as error:
+        # What a module says while it is imported must not be taken for the program's answer.
+        with contextlib.redirect_stdout(sys.stderr):
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
         where = _line_of(error, folder)
         raise CallbackError(f"'{name}' cannot be imported: {type(error).__name__}: {error}{where}") from error
 
@@ -101,13 +104,13 @@ def _provide_package(folder: Path) -> None:
     try:
         if file.is_file():
             exec(compile(file.read_text("utf-8"), str(file), "exec"), vars(module))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         where = _line_of(error, folder)
         raise CallbackError(f"'{name}' cannot be imported: {type(error).__name__}: {error}{where}") from error
 
 
-def _line_of(error: Exception, folder: Path) -> str:
+def _line_of(error: BaseException, folder: Path) -> str:
     """The deepest line of the folder's own code that the error went through."""
     if isinstance(error, SyntaxError):
         return ""  # it tells its line itself

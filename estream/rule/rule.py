@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,7 +108,7 @@ def build_rules(
     if problems:
         raise EStreamError(problems)
     ordered = sorted(rules, key=lambda rule: -rule.priority)
-    raised = {leaf.name: tuple(column.name for column in leaf.columns) for leaf in plan.leaves if leaf.raised}
+    raised = {name: tuple(one.columns or ()) for name, one in checked.events.items() if one.kind == "raised"}
     return RuleSet(plan.name, {rule.name: rule for rule in ordered}, layout, raised)
 
 
@@ -172,9 +173,9 @@ class _Builder:
         """A rule for functions that were registered on an event."""
         name = f"on_{event}"
         actions = (self.registered(function, name) for function in functions)
-        definition = ", ".join(f"{one.__module__}:{one.__qualname__}" for one in functions)
+        definition = json.dumps({"python": [_name(one) for one in functions]})
         return Rule(
-            name, event, None, _version(definition), f'{{"python": "{definition}"}}', None, None, None,
+            name, event, None, _version(definition), definition, None, None, None,
             tuple(action for action in actions if action is not None), 1, "immediate", None, self.settings.attempts,
             self.settings.backoff.microseconds, self.settings.timeout.microseconds, _partition(self.plan, event, None),
         )  # fmt: skip
@@ -188,7 +189,7 @@ class _Builder:
             return None
 
     def registered(self, function: Callback, rule: str) -> Action | None:
-        name = f"{function.__module__}:{getattr(function, '__qualname__', repr(function))}"
+        name = _name(function)
         try:
             require_signature(function, name)
         except CallbackError as error:
@@ -225,6 +226,12 @@ class _Builder:
             return {name: value_of(expression, layout, table)[0].as_py() for name, expression in typed.items()}
 
         return attributes
+
+
+def _name(function: Callback) -> str:
+    """What a function is called, also one that has no name of its own, as a partial call."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
 
 
 def _version(definition: str) -> str:

@@ -14,7 +14,7 @@ from estream.rule.values import plain
 _PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{\s*(?:(\w+)\.)?(\w+)\s*\}")
 _IN_JSON: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\{\s*(\w+)\.(\w+)\s*\}')
 _VALUE: Final = re.compile(r"\{\s*(\w+)\.(\w+)\s*\}")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _UNSAFE: Final = re.compile(r"[^\w.-]+|\.{2,}|^\.")
 
 
@@ -77,5 +77,11 @@ def fill_json(template: str, detected: Detected) -> str:
 
 
 def is_json(template: str) -> bool:
-    """Whether a body is meant to be JSON."""
-    return template.lstrip().startswith(("{", "["))
+    """Whether a body is JSON once values stand in it."""
+    if not template.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        json.loads(_IN_JSON.sub(lambda found: found[0] if found[1] is None else "0", template))
+    except ValueError:
+        return False
+    return True

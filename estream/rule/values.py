@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from estream.rule.detection import Detected, Occurrence, moment
@@ -53,7 +54,7 @@ def constituents_to_json(constituents: Sequence[Occurrence]) -> str:
 def constituents_from_json(text: str, layout: Layout | None = None) -> tuple[Occurrence, ...]:
     """The constituents that `constituents_to_json` wrote; with a layout, values have their types again."""
     return tuple(
-        Occurrence(event, number, time, _typed(layout, event, attributes) if layout else attributes)
+        Occurrence(event, number, time, MappingProxyType(_typed(layout, event, attributes) if layout else attributes))
         for event, number, time, attributes in json.loads(text)
     )
 

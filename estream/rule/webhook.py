@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import http.client
 import json
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,7 +85,7 @@ def send(
     status, said = _request(target, address, hook.method, headers, body, seconds)
     if 300 <= status < 400:
         raise ActionRefused(f"'{target.host}' answered {status}; redirects are not followed")
-    if status >= 500 or status in _REPEATABLE:
+    if status < 200 or status >= 500 or status in _REPEATABLE:
         raise ActionFailed(f"'{target.host}' answered {status} {said}")
     if status >= 400:
         raise ActionRefused(f"'{target.host}' answered {status} {said}")
@@ -103,11 +105,19 @@ class _Connection(http.client.HTTPConnection):
     def __init__(self, target: Target, address: str, seconds: float) -> None:
         super().__init__(target.host, target.port, timeout=seconds)
         self._address, self._is_secure = address, target.scheme == "https"
+        self.is_cut = False
 
     def connect(self) -> None:
         self.sock = socket.create_connection((self._address, self.port), self.timeout)
         if self._is_secure:
             self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+
+    def cut(self) -> None:
+        """End what is under way, from another thread."""
+        self.is_cut = True
+        if self.sock is not None:
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _request(
@@ -115,13 +125,24 @@ def _request(
 ) -> tuple[int, str]:
     """The status of the answer and the beginning of what it says."""
     connection = _Connection(target, address, seconds)
+    # A time-out of the socket begins anew with each byte; a server that drips would never meet it.
+    over = threading.Timer(seconds, connection.cut)
+    over.daemon = True
+    over.start()
     try:
-        connection.request(method, target.path, body, headers)
+        connection.request(method, target.path, body, {name: text.encode("utf-8") for name, text in headers.items()})
         answer = connection.getresponse()
         said = answer.read(_LONGEST_ANSWER)[:200].decode("utf-8", "replace")
         return answer.status, " ".join(said.split())
+    except (http.client.InvalidURL, ValueError) as error:
+        raise ActionRefused(f"'{target.host}' cannot be called so: {error}") from None
     except (OSError, http.client.HTTPException) as error:
-        what = str(error) or type(error).__name__
+        what = (
+            f"no answer in {seconds:g} s"
+            if connection.is_cut or isinstance(error, TimeoutError)
+            else str(error) or type(error).__name__
+        )
         raise ActionFailed(f"'{target.host}' could not be called: {what}") from None
     finally:
+        over.cancel()
         connection.close()

@@ -22,7 +22,7 @@ import pyarrow as pa
 from estream.errors import EStreamError
 from estream.stream.channel_retention import Readers, Retention, expired
 from estream.stream.channel_schema import conform, describe_difference, stamped
-from estream.stream.channel_segment import NO_WATERMARK, NO_WRITER, Entry, Segment, replace, sync_folder
+from estream.stream.channel_segment import NO_WATERMARK, NO_WRITER, ONCE, Entry, Segment, replace, sync_folder
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 SEGMENT_BLOCKS: Final = 4096
@@ -123,19 +123,19 @@ class Channel:
             self.create(table.schema)
         name = _writer(writer)
         with self._locked():
-            rows = conform(table, self.schema, f"channel '{self.name}'")
-            segment, position, last = self._writable()
-            if name != NO_WRITER and version <= self._version(segment, name):
+            if name != NO_WRITER and version <= self._version(name):
                 return -1
-            now = max(self._clock(), last.appended + 1 if last else 0)
-            block = self._block(stamped(rows, self.time, now))
-            offset = last.end if last else segment.base()
-            mark = NO_WATERMARK if watermark is None else watermark
-            size = len(block)
-            segment.write(
-                Entry(offset, rows.num_rows, position, size, mark, now, name, version, zlib.crc32(block)), block
-            )
-        return offset
+            return self._write(table, watermark, name, version).offset
+
+    def append_once(self, table: pa.Table, key: str, is_repeated: bool) -> int:
+        """Add the rows as one block unless one with this key is there; gives the time it was appended.
+
+        The key is looked for only if `is_repeated`: if who appends may have done so before.
+        """
+        name = _writer(key)
+        with self._locked():
+            found = self._named(name) if is_repeated else None
+            return (found or self._write(table, None, name, ONCE)).appended
 
     def first(self) -> int:
         """The offset of the oldest row that is kept."""
@@ -208,6 +208,18 @@ class Channel:
             raise EStreamError(f"channel '{self.name}': one append has at most {LARGEST_BLOCK} bytes; split it")
         return block
 
+    def _write(self, table: pa.Table, watermark: int | None, writer: int, version: int) -> Entry:
+        rows = conform(table, self.schema, f"channel '{self.name}'")
+        segment, position, last = self._writable()
+        now = max(self._clock(), last.appended + 1 if last else 0)
+        block = self._block(stamped(rows, self.time, now))
+        offset = last.end if last else segment.base()
+        mark = NO_WATERMARK if watermark is None else watermark
+        size = len(block)
+        entry = Entry(offset, rows.num_rows, position, size, mark, now, writer, version, zlib.crc32(block))
+        segment.write(entry, block)
+        return entry
+
     def _writable(self) -> tuple[Segment, int, Entry | None]:
         """The segment to write to, where its next block goes, and the last entry of the channel, if there is one."""
         ends = self._ends()
@@ -243,12 +255,18 @@ class Channel:
             segment.remove()
         return gone
 
-    def _version(self, segment: Segment, writer: int) -> int:
-        return self._versions(segment, self._ends()).get(writer, -1)
+    def _version(self, writer: int) -> int:
+        ends = self._ends()
+        return self._versions(Segment(self.path, ends.last), ends).get(writer, -1)
+
+    def _named(self, writer: int) -> Entry | None:
+        ends = self._ends()
+        segments = (Segment(self.path, number) for number in range(ends.last, ends.first - 1, -1))
+        return next((found for segment in segments if (found := segment.named(writer))), None)
 
     def _versions(self, segment: Segment, ends: _Ends) -> dict[int, int]:
         records = segment.records()
-        named = records[records["writer"] != NO_WRITER]
+        named = records[(records["writer"] != NO_WRITER) & (records["version"] != ONCE)]
         return ends.writers | dict(zip(named["writer"].tolist(), named["version"].tolist(), strict=True))
 
     def _find(self, offset: int, ends: _Ends) -> int:

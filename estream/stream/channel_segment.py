@@ -28,6 +28,8 @@ _RECORDS: Final = np.dtype(
 )
 NO_WATERMARK: Final = -(2**63)
 NO_WRITER: Final = 0
+ONCE: Final = -(2**63)
+"""The version of a block that its writer's name stands for: no other of that name is added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,12 @@ class Segment:
         while count and Entry.from_bytes(content[(count - 1) * _WIDTH : count * _WIDTH]) is None:
             count -= 1
         return np.frombuffer(content, _RECORDS, count)
+
+    def named(self, writer: int) -> Entry | None:
+        """The entry of the block that a name stands for."""
+        records = self.records()
+        found = records[(records["writer"] == writer) & (records["version"] == ONCE)]
+        return Entry(*found[0].tolist()[:-1]) if len(found) else None
 
     def entries(self, offset: int) -> list[Entry]:
         """The entries that reach beyond the offset."""

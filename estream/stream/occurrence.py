@@ -41,7 +41,8 @@ def ids(leaf: Leaf, columns: Mapping[str, Any]) -> npt.NDArray[np.int64]:
         values = one_chunk(columns[known_by[0].name])
         if values.null_count == 0:
             return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
-    names = [column.name for column in known_by]
+    # Raised events that say the same are told apart by their times.
+    names = [*(column.name for column in known_by), *((leaf.time,) if leaf.raised else ())]
     return row_ids(pa.table([columns[name] for name in names], names=names), names)
 
 
