@@ -3,7 +3,7 @@
     python benchmarks/faults.py --kills 30
 
 The child process takes micro-batches and notes the last one it has taken, as Spark's checkpoint does. It is killed with
-SIGKILL at each named commit point in turn and at random times, and started again. At the end every detection and every
+SIGKILL at each named commit point in turn and after random numbers of calls, and started again. At the end every detection and every
 firing must be recorded once, every firing done, every idempotency key seen by the server, and a key seen again only if
 its firing was under way when the process was killed.
 """
@@ -96,7 +96,6 @@ def child(folder: Path, url: str, batches: int, point: str, passes: int) -> None
     settings, services = RuleSettings(workers=WORKERS), Services(allow_private=True)
     database = Database(f"sqlite:///{folder}/history.db")
     agenda = Agenda(rules, DatabaseStore(database, rules.ceq), settings, services, reach=reach)
-    (folder / "ready").touch()
     agenda.start()
     noted = folder / "noted"
     for number in range(int(noted.read_text()) if noted.exists() else 0, batches):
@@ -129,6 +128,11 @@ class Counting(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/hook"
+
+    def total(self) -> int:
+        """All calls so far."""
+        with self.lock:
+            return self.keys.total()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that was killed leaves its connection broken: that is what is tested."""
@@ -176,26 +180,25 @@ def run(folder: Path, kills: int, batches: int, seed: int, say: Callable[[str], 
     with counting() as server:
         while report.kills < kills:
             point = POINTS[report.kills % len(POINTS)] if report.kills % 2 == 0 else ""
-            killed = _once(folder, server.url, batches, point, chance)
+            killed = _once(folder, server, batches, point, chance)
             if not killed:
                 break
             report.kills += 1
             _note(folder, server, report)
             say(f"kill {report.kills}: {point or 'at random'}, {_taken(folder)} of {batches} micro-batches taken")
-        _once(folder, server.url, batches, "never", chance)
+        _once(folder, server, batches, "never", chance)
         return _judge(folder, server, report, kills, batches)
 
 
-def _once(folder: Path, url: str, batches: int, point: str, chance: random.Random) -> bool:
-    """Run a child; true if it was killed."""
-    (folder / "ready").unlink(missing_ok=True)
+def _once(folder: Path, server: Counting, batches: int, point: str, chance: random.Random) -> bool:
+    """Run a child; true if it was killed. Without a commit point it is killed after a random number of calls."""
+    until = server.total() + chance.randint(0, 2 * SIZE)
     passes = chance.randint(1, 3 if point in ("before record", "after record", "batch done") else 25)
-    command = [sys.executable, __file__, "--child", str(folder), url, str(batches), point, str(passes)]
+    command = [sys.executable, __file__, "--child", str(folder), server.url, str(batches), point, str(passes)]
     process = subprocess.Popen(command)
     if not point:
-        while not (folder / "ready").exists() and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0, 0.6))
+        while server.total() < until and process.poll() is None:
+            time.sleep(0.001)
         process.kill()
     status = process.wait(timeout=120)
     if status not in (0, -signal.SIGKILL):

@@ -30,6 +30,7 @@ def to_tree(plan: Plan, width: int | None = None, color: bool = False) -> str:
     console = Console(
         file=page,
         width=max(width, NARROWEST) if width else 1 << 30,
+        height=100,  # Of no use here, but without it a dumb terminal is 80 wide whatever is given.
         color_system="standard" if color else None,
         force_terminal=color,
         legacy_windows=False,
