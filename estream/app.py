@@ -161,6 +161,7 @@ def run(
 ) -> Board:
     """Run a file live with its rules and give the figures of the run; `callbacks` were registered in code."""
     from estream.app_changes import Versions, read_overrides
+    from estream.app_counts import counting
     from estream.app_futures import Futures
     from estream.stream.run import Way
     from estream.stream.run import run as run_job
@@ -182,7 +183,8 @@ def run(
     folder = root / job.settings.paths.state / job.plan.name
     way = Way(out, options.is_shown, options.seconds)
     versions = Versions(job, root, loaded.file, job_from, callbacks or {}, futures.at_work)
-    return run_job(job, way, folder, options.conf, versions.takers, None if options.once else versions)
+    with counting(job, root) as watch:
+        return run_job(job, way, folder, options.conf, versions.takers, None if options.once else versions, watch)
 
 
 def _observing(loaded: Loaded, callbacks: Mapping[str, Sequence[Callable[..., Any]]]) -> Loaded:
@@ -235,7 +237,7 @@ def replay(loaded: Loaded, root: Path, environment: Mapping[str, str], options: 
     if options.host == "process":
         from estream.stream.in_process import detect_in_process
 
-        tables = list(detect_in_process(job.plan, job.checked, options.inputs))
+        tables = list(detect_in_process(job.plan, job.checked, options.inputs, job.channels))
     else:
         from estream.stream.replay_job import replay_tables
 

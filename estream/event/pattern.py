@@ -107,7 +107,12 @@ def advance(
 def settle(matcher: Matcher, partials: Partials, watermark: int) -> None:
     """Forget what is of no use, when enough has been added since the last time."""
     if partials.load(matcher.layout) > 2 * partials.settled:
-        sweep(matcher.layout, partials, watermark)
+        sweep(matcher.layout, partials, next_time(matcher, watermark))
+
+
+def next_time(matcher: Matcher, watermark: int) -> int:
+    """The least time of a row to come; in order of arrival it is the greatest seen, which the watermark passed."""
+    return watermark - 1 if matcher.arrival else watermark
 
 
 def _run(matcher: Matcher, partials: Partials, given: Sequence[Any], previous: Words, offset: int) -> Words:

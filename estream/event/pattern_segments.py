@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from estream.event.columns import Texts
 from estream.event.columns_keys import Keys
-from estream.event.pattern import Matcher
+from estream.event.pattern import Matcher, next_time
 from estream.event.pattern_kernel import USED, new_header
 from estream.event.pattern_state import Partials, sweep
 from estream.event.segment_format import decode_arrays, decode_table, encode_arrays, encode_table
@@ -17,7 +17,7 @@ from estream.event.segment_format import decode_arrays, decode_table, encode_arr
 
 def save_partials(matcher: Matcher, partials: Partials, watermark: int) -> dict[str, bytes]:
     """Partial matches as named segments of bytes."""
-    sweep(matcher.layout, partials, watermark)
+    sweep(matcher.layout, partials, next_time(matcher, watermark))
     arrays = {
         "partitions": partials.partitions,
         "records": partials.records[: partials.header[USED]],

@@ -1,7 +1,8 @@
 """The branches of a Spark query: what has to be read, and which columns of it make which events.
 
 A stream with its stateless queries is one branch, in one pass. Every other query that raises events is a branch that
-reads for itself, and that Spark's own watermark holds.
+reads for itself, and that Spark's own watermark holds. An event that rules raise is a branch over its channel, which
+holds no watermark back.
 """
 
 from __future__ import annotations
@@ -12,15 +13,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from estream.errors import EStreamError
 from estream.plan.model import Leaf, Plan
 from estream.spec import model
 from estream.spec.checked import Checked
 from estream.stream.column import to_column
-from estream.stream.emission import RECORD, REFUSED, TIME, Emission, Fed
+from estream.stream.emission import RECORD, REFUSED, TIME, Emission, Fed, Publication
 from estream.stream.feed import Feed, computed
 from estream.stream.fuse import Fused, fuse, stream_of
-from estream.stream.source import CORRUPT
+from estream.stream.source import CORRUPT, open_raised
 from estream.stream.sql_branch import Reader, sql_frame
 
 
@@ -32,6 +32,9 @@ class Branch:
     source: str | None
     emissions: tuple[Emission, ...]
     fed: tuple[Fed, ...] = ()
+    published: tuple[Publication, ...] = ()
+    is_held: bool = False
+    """Whether its rows come out behind Spark's own watermark."""
 
 
 @dataclass(slots=True)
@@ -57,10 +60,13 @@ def branches(
     for feed in given:
         wanted[feed.source].feeds.append(feed)
     for leaf in (each for each in plan.leaves if not each.matched):
-        if leaf.query not in checked.queries:
-            raise EStreamError(f"event '{leaf.name}': raised events need a service; `estream serve` has one")
-        if leaf.query not in ours:
+        if not leaf.raised and leaf.query not in ours:
             wanted.setdefault(leaf.query, _Wanted()).leaves.append(leaf)
+    for query in plan.queries:
+        # A run over bounded input tells what would be detected; others must not take it for what happens.
+        if query.publish and query.name not in ours and reader.is_live:
+            columns = tuple(column.name for column in query.columns)
+            wanted.setdefault(query.name, _Wanted()).published = columns
     made = []
     for stream in plan.streams:
         members = {name: each for name, each in wanted.items() if stream_of(checked, name) == stream.name}
@@ -68,6 +74,7 @@ def branches(
     for name, each in wanted.items():
         if stream_of(checked, name) is None:
             made.append(_query_branch(checked, name, each, reader))
+    made += [_raised_branch(leaf, plan.name, reader) for leaf in plan.leaves if leaf.raised]
     return tuple(made)
 
 
@@ -77,6 +84,8 @@ class _Wanted:
 
     leaves: list[Leaf] = field(default_factory=list)
     feeds: list[Feed] = field(default_factory=list)
+    published: tuple[str, ...] = ()
+    """The columns that go to its channel."""
 
 
 @dataclass(slots=True)
@@ -87,6 +96,7 @@ class _Choice:
     masks: list[Column] = field(default_factory=list)
     emissions: list[Emission] = field(default_factory=list)
     fed: list[Fed] = field(default_factory=list)
+    published: list[Publication] = field(default_factory=list)
 
     def add(self, query: str, wanted: _Wanted, holds: Column, of: Callable[[str], Column]) -> None:
         """Take what is wanted of a query, whose rows are those where `holds` is true."""
@@ -96,6 +106,9 @@ class _Choice:
         for feed in wanted.feeds:
             columns = {name: self.columns.add(query, name, of(name)) for name in feed.columns}
             self.fed.append(Fed(feed, self._mask(holds), columns))
+        if wanted.published:
+            columns = {name: self.columns.add(query, name, of(name)) for name in wanted.published}
+            self.published.append(Publication(query, self._mask(holds), columns))
 
     def _mask(self, holds: Column) -> str:
         name = f"m{len(self.masks)}"
@@ -120,7 +133,7 @@ def _stream_branch(
     whole = F.to_json(F.struct(*(fused.column(stream, name).alias(name) for name in query.columns)))
     record = F.when(fused.refused.isNotNull(), whole).alias(RECORD)
     frame = fused.frame.select(time, fused.refused.alias(REFUSED), record, *choice.masks, *choice.columns.columns)
-    return Branch(frame, stream, tuple(choice.emissions), tuple(choice.fed))
+    return Branch(frame, stream, tuple(choice.emissions), tuple(choice.fed), tuple(choice.published))
 
 
 def _refused(scan: DataFrame, time: str, ahead: int | None) -> Column:
@@ -140,9 +153,15 @@ def _query_branch(checked: Checked, name: str, wanted: _Wanted, reader: Reader) 
     choice = _Choice()
     frame = sql_frame(checked, name, reader)
     choice.add(name, wanted, F.lit(True), lambda column: F.col(f"`{column}`"))
-    return Branch(
-        frame.select(*choice.masks, *choice.columns.columns), None, tuple(choice.emissions), tuple(choice.fed)
-    )
+    rows = frame.select(*choice.masks, *choice.columns.columns)
+    return Branch(rows, None, tuple(choice.emissions), tuple(choice.fed), tuple(choice.published), is_held=True)
+
+
+def _raised_branch(leaf: Leaf, owner: str, reader: Reader) -> Branch:
+    choice = _Choice()
+    frame = open_raised(reader.session, leaf, reader.files, owner)
+    choice.add(leaf.name, _Wanted([leaf]), F.lit(True), lambda column: F.col(f"`{column}`"))
+    return Branch(frame.select(*choice.masks, *choice.columns.columns), None, tuple(choice.emissions))
 
 
 def _of(fused: Fused, query: str) -> Callable[[str], Column]:
@@ -157,8 +176,6 @@ def _attributes(leaf: Leaf, query: str, columns: _Columns, of: Callable[[str], C
     """The columns that travel, and those that the id and the time are taken from."""
     known_by = {name.lower() for name in leaf.id} or {column.name.lower() for column in leaf.columns}
     wanted = {*(name.lower() for name in leaf.needed), *known_by, leaf.time.lower()}
-    return {
-        column.name: columns.add(query, column.name, of(column.name))
-        for column in leaf.columns
-        if column.name.lower() in wanted
-    }
+    names = [column.name for column in leaf.columns if column.name.lower() in wanted]
+    # The time of a raised event is none of its attributes.
+    return {name: columns.add(query, name, of(name)) for name in ([*names, leaf.time] if leaf.raised else names)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estream.plan.model import Plan
+from estream.plan.model import Column, Plan
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -53,13 +53,27 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def to_lines(plan: Plan, detections: pa.Table) -> Iterator[str]:
     """One line of JSON per detection."""
-    needed = {leaf.name: leaf.needed for leaf in plan.leaves}
+    if not detections.num_rows:
+        return
+    fields = detections.schema.field("constituents").type.value_type.names
+    needed = {
+        leaf.name: {column.name: field_of(fields, column) for column in leaf.columns if column.name in leaf.needed}
+        for leaf in plan.leaves
+    }
     for row in detections.to_pylist():
         yield json.dumps(to_object(row, needed), ensure_ascii=False, default=to_json_value)
 
 
-def to_object(row: Mapping[str, Any], needed: Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    """A detection as JSON has it; of a constituent only the attributes that its event has."""
+def field_of(fields: Container[str], column: Column) -> str | None:
+    """The field of a constituent that carries an attribute; None if none does."""
+    apart = f"{column.name}:{column.type}"
+    if apart in fields:
+        return apart
+    return column.name if column.name in fields and column.name not in ("event", "time", "id") else None
+
+
+def to_object(row: Mapping[str, Any], needed: Mapping[str, Mapping[str, str | None]]) -> dict[str, Any]:
+    """A detection as JSON has it; of a constituent only the attributes that its event has, by their fields."""
     made: dict[str, Any] = {
         "event": row["event"],
         "start": instant(row["start"]),
@@ -70,7 +84,9 @@ def to_object(row: Mapping[str, Any], needed: Mapping[str, Iterable[str]]) -> di
                 "event": one["event"],
                 "id": one["id"],
                 "time": instant(one["time"]),
-                "attributes": {name: one.get(name) for name in needed.get(one["event"], ())},
+                "attributes": {
+                    name: None if field is None else one[field] for name, field in needed.get(one["event"], {}).items()
+                },
             }
             for one in row["constituents"]
         ],

@@ -23,6 +23,16 @@ class Emission:
 
 
 @dataclass(frozen=True, slots=True)
+class Publication:
+    """Which columns of a branch are the rows of a query that is published."""
+
+    query: str
+    mask: str
+    columns: Mapping[str, str]
+    """Column of the query to column of the branch."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fed:
     """Which columns of a branch are the rows that a feed takes."""
 

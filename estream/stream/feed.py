@@ -26,6 +26,8 @@ class Feed:
     """Columns of the source; empty where the operators need all rows together."""
     operators: tuple[StreamOperator, ...]
     arrival: bool
+    published: tuple[str, ...] = ()
+    """Those of the queries whose rows go to channels."""
 
     @property
     def label(self) -> str:
@@ -59,13 +61,14 @@ class Feed:
 
 
 def feeds(plan: Plan, checked: Checked) -> tuple[Feed, ...]:
-    """The feeds of all queries that raise events and are operators of our own."""
+    """The feeds of all queries that raise events or are published, and are operators of our own."""
     own = {
         query.name: query.operator
         for query in plan.queries
         if query.operator is not None and stream_of(checked, query.name) is None
     }
-    needed = _needed({leaf.query for leaf in plan.leaves}, own)
+    published = {query.name for query in plan.queries if query.publish}
+    needed = _needed({leaf.query for leaf in plan.leaves} | published, own)
     chosen = {name: operator for name, operator in own.items() if name in needed}
     keys = _keys(chosen)
     together: dict[tuple[str, Key], list[StreamOperator]] = {}
@@ -73,7 +76,13 @@ def feeds(plan: Plan, checked: Checked) -> tuple[Feed, ...]:
         root = _root(operator, chosen)
         together.setdefault((root, keys[_top(operator, chosen)]), []).append(operator)
     return tuple(
-        Feed(source, key, tuple(operators), plan.order == "arrival")
+        Feed(
+            source,
+            key,
+            tuple(operators),
+            plan.order == "arrival",
+            tuple(operator.name for operator in operators if operator.name in published),
+        )
         for (source, key), operators in sorted(together.items())
     )
 

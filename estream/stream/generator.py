@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from estream.event.graph import Graph
 from estream.plan.model import Leaf
-from estream.stream.emission import RECORD, REFUSED, TIME, Emission, Fed
+from estream.stream.emission import RECORD, REFUSED, TIME, Emission, Fed, Publication
 from estream.stream.feed import Feed
 from estream.stream.layout import ROWS, Route
 from estream.stream.occurrence import microseconds, occurrences
@@ -41,6 +41,7 @@ class Generator:
     shards: int
     piece: int | None = None
     """Of a bounded input: rows are packed by time, so many together, so that a host needs only few at a time."""
+    published: tuple[Publication, ...] = ()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Packed rows of one partition's Arrow batches: what `mapInArrow` asks for."""
@@ -60,6 +61,7 @@ class _Work:
     rows: int = 0
     gathered: dict[tuple[int, str], list[pa.Table]] = field(default_factory=dict)
     fed: dict[tuple[int, Feed], list[pa.Table]] = field(default_factory=dict)
+    published: dict[str, list[pa.Table]] = field(default_factory=dict)
     dead: list[pa.Table] = field(default_factory=list)
     least: int | None = None
     greatest: int | None = None
@@ -80,6 +82,8 @@ class _Work:
                 self._send(emission.leaf, columns)
         for fed in self.generator.fed:
             self._feed(fed, batch.filter(batch.column(fed.mask)))
+        for one in self.generator.published:
+            self._publish(one, batch.filter(batch.column(one.mask)))
 
     def _feed(self, fed: Fed, chosen: pa.RecordBatch) -> None:
         """Rows for an operator, by the shards of its key."""
@@ -88,6 +92,12 @@ class _Work:
         home = crc32(fed.feed.label.encode()) % self.generator.shards
         for shard, part in by_key(table, fed.feed.key, self.generator.shards, home):
             self.fed.setdefault((shard, fed.feed), []).append(part)
+
+    def _publish(self, publication: Publication, chosen: pa.RecordBatch) -> None:
+        table = pa.table({name: chosen.column(column) for name, column in publication.columns.items()})
+        self.rows += table.num_rows
+        if table.num_rows:
+            self.published.setdefault(publication.query, []).append(table)
 
     def _mark(self, batch: pa.RecordBatch) -> None:
         """Times before any condition; a refused row must not move the watermark."""
@@ -128,7 +138,11 @@ class _Work:
             for (shard, feed), tables in self.fed.items()
             for part in pieces(pa.concat_tables(tables).combine_chunks(), feed.time, self.generator.piece)
         ]
-        self.gathered, self.fed, self.rows = {}, {}, 0
+        made += [
+            Packed(keys[0], "published", query, to_bytes(pa.concat_tables(tables)))
+            for query, tables in self.published.items()
+        ]
+        self.gathered, self.fed, self.published, self.rows = {}, {}, {}, 0
         return made
 
     def told(self) -> list[Packed]:

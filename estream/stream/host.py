@@ -211,6 +211,9 @@ def _computed(
     watermark = held.progress.watermark if end is None else end
     given = step_chain(chain, states, {feed.source: batch}, watermark, end is not None)
     yield from raised(given, hosted.next_graphs(), hosted.shards)
+    for name in feed.published:
+        if given[name].num_rows:
+            yield Packed(shard, "published", name, to_bytes(given[name]))
     for operator, state in zip(chain.operators, states, strict=True):
         if state.buffer.late.num_rows:
             query = operator.queries[0]

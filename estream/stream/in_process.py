@@ -15,22 +15,28 @@ from estream.errors import EStreamError
 from estream.event.detect import step
 from estream.event.evaluate import holds
 from estream.event.graph import Graph, compile_graph
+from estream.event.operator import begin as begin_operator
+from estream.event.operator import compile_operator
+from estream.event.operator import step as step_operator
 from estream.event.rows import arrow_type, batch_schema
 from estream.event.state import begin
+from estream.event.words import FOREVER
 from estream.plan.model import Leaf, Plan
 from estream.spec.checked import Checked, CheckedQuery
 from estream.stream.input import input_format
 from estream.stream.occurrence import microseconds, occurrences
+from estream.stream.raised import recorded
 
 STEP = 262_144
 """Rows of a step."""
 
 
-def detect_in_process(plan: Plan, checked: Checked, inputs: Mapping[str, Path]) -> Iterator[pa.Table]:
-    """The detections of each step, in order of time."""
+def detect_in_process(plan: Plan, checked: Checked, inputs: Mapping[str, Path], channels: Path) -> Iterator[pa.Table]:
+    """The detections of each step, in order of time; raised events are those that `channels` has."""
     rows = {stream.name: read_rows(checked.queries[stream.name], inputs) for stream in plan.streams}
     graph = compile_graph(plan)
-    batch = _occurrences(plan, checked, graph, rows)
+    raised = {leaf.name: recorded(leaf, channels) for leaf in plan.leaves if leaf.raised}
+    batch = _occurrences(plan, graph, rows, raised)
     spans = [
         pc.min_max(microseconds(table.column(checked.queries[name].time))).as_py()
         for name, table in rows.items()
@@ -62,31 +68,35 @@ def read_rows(query: CheckedQuery, inputs: Mapping[str, Path]) -> pa.Table:
     return table.filter(pc.is_valid(table.column(query.time)))
 
 
-def _occurrences(plan: Plan, checked: Checked, graph: Graph, rows: Mapping[str, pa.Table]) -> pa.Table:
+def _occurrences(plan: Plan, graph: Graph, rows: Mapping[str, pa.Table], raised: Mapping[str, pa.Table]) -> pa.Table:
     """All primitive occurrences by time."""
-    parts = [_of_leaf(checked, graph, leaf, rows) for leaf in plan.leaves if not leaf.matched]
+    queried = [leaf for leaf in plan.leaves if not leaf.matched and not leaf.raised]
+    known = dict(rows)
+    parts = [_of_leaf(graph, leaf, _of_query(plan, leaf.query, leaf.name, known)) for leaf in queried]
+    parts += [_of_leaf(graph, leaf, raised[leaf.name]) for leaf in plan.leaves if leaf.raised]
     whole = pa.concat_tables(parts) if parts else batch_schema(graph).empty_table()
     order = np.argsort(whole.column("time").to_numpy(), kind="stable")
     return whole.take(pa.array(order)).combine_chunks()
 
 
-def _of_leaf(checked: Checked, graph: Graph, leaf: Leaf, rows: Mapping[str, pa.Table]) -> pa.Table:
-    table = _of_query(checked, leaf.query, leaf.name, rows)
+def _of_leaf(graph: Graph, leaf: Leaf, table: pa.Table) -> pa.Table:
     if leaf.mask is not None:
         table = table.filter(pa.array(holds(leaf.mask, _columns(table), table.num_rows)))
     return occurrences(graph, leaf, {name: table.column(name) for name in table.column_names})
 
 
-def _of_query(checked: Checked, name: str, event: str, rows: Mapping[str, pa.Table]) -> pa.Table:
-    """The rows of a stream, or of a query that only filters."""
-    query = checked.queries.get(name)
-    if query is None or query.kind not in ("stream", "where"):
-        kind = "raised events" if query is None else query.kind
-        raise EStreamError(f"event '{event}' reads '{name}', which needs Spark ({kind}); leave out --host process")
-    if query.kind == "stream":
-        return rows[name]
-    table = _of_query(checked, query.reads[0], event, rows)
-    return table if query.where is None else table.filter(pa.array(holds(query.where, _columns(table), table.num_rows)))
+def _of_query(plan: Plan, name: str, event: str, rows: dict[str, pa.Table]) -> pa.Table:
+    """The rows of a stream, or of an operator of EStream's own; `rows` are those known, and get what is computed."""
+    if name not in rows:
+        query = next(query for query in plan.queries if query.name == name)
+        if query.operator is None:
+            raise EStreamError(
+                f"event '{event}' reads '{name}', which needs Spark ({query.kind}); leave out --host process"
+            )
+        operator = compile_operator(query.operator, arrival=plan.order == "arrival")
+        source = _of_query(plan, query.operator.source, event, rows)
+        rows[name] = step_operator(operator, begin_operator(operator), source, FOREVER, end_of_input=True)
+    return rows[name]
 
 
 def _columns(table: pa.Table) -> dict[tuple[str | None, str], Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 Kind: TypeAlias = Literal[
-    "rows", "feed", "mark", "alive", "clock", "relayed", "reached", "detections", "late", "dead", "status"
+    "rows", "feed", "mark", "alive", "clock", "relayed", "reached", "detections", "published", "late", "dead", "status"
 ]
 """- rows: occurrences of primitive events, for the route `name`;
 - feed: rows of a query, for the operators of the feed `name`;
@@ -18,6 +18,7 @@ Kind: TypeAlias = Literal[
 - clock: what time it is;
 - relayed: occurrences of the event `name` for the second stage;
 - reached: the watermark of the first stage;
+- published: rows of the query `name` for its channel;
 - detections, late, dead, status: what leaves the query."""
 
 SCHEMA = "shard int, kind string, name string, least bigint, payload binary"

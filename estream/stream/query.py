@@ -26,13 +26,15 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     given = feeds(plan, checked)
     made, laid = branches(plan, checked, reader, given, refuse_ahead=True), routes(plan, computed(given))
     parts = [
-        branch.frame.mapInArrow(Generator(branch.source, branch.emissions, branch.fed, laid, shards), SCHEMA)
+        branch.frame.mapInArrow(
+            Generator(branch.source, branch.emissions, branch.fed, laid, shards, published=branch.published), SCHEMA
+        )
         for branch in made
     ]
     clock = session.readStream.format(FORMAT).name("estream_clock").load().select("now")
     packed = reduce(DataFrame.union, [*parts, clock.mapInArrow(clock_generator(shards), SCHEMA)])
     timings = timings_of(plan, playback_speeds(checked))
-    is_held = any(branch.source is None for branch in made)
+    is_held = any(branch.is_held for branch in made)
     run = uuid.uuid4().hex
     for stage in STAGES:
         own, following = (tuple(route for route in laid if route.stage == number) for number in (stage, stage + 1))

@@ -7,18 +7,15 @@ find the machine code on disk. Whatever does not compile is told now.
 
 from __future__ import annotations
 
-import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from estream.event.compiled import kernel_cache
 from estream.event.rows import arrow_type
 from estream.plan.model import Leaf, Plan
 from estream.spec.checked import Checked
@@ -33,30 +30,21 @@ from estream.stream.pack import Packed, from_columns
 from estream.stream.shard import spark_keys
 from estream.stream.watermark import Progress
 
-COMPILING = "compiling the detection kernel, once on this machine: about 20 s"
 ROWS, SHARDS, END = 3, 2, 1_000_000
 _MASK = "__mask"
 
 
-def to_stderr(line: str) -> None:
-    """Tell people, beside what the program gives."""
-    print(line, file=sys.stderr, flush=True)
-
-
 @contextmanager
-def rehearsed(plan: Plan, checked: Checked, tell: Callable[[str], None]) -> Iterator[None]:
-    """Rehearse beside what is done inside, and wait for it at the end; `tell` is told what takes long."""
+def rehearsed(plan: Plan, checked: Checked) -> Iterator[None]:
+    """Rehearse beside what is done inside, and wait for it at the end."""
     failed: list[Exception] = []
 
     def work() -> None:
         try:
             rehearse(plan, checked)
-            _marker().touch()
         except Exception as error:
             failed.append(error)
 
-    if not _marker().exists():
-        tell(COMPILING)
     worker = threading.Thread(target=work, name="rehearsal", daemon=True)
     worker.start()
     yield
@@ -153,8 +141,3 @@ class _Chunks:
 
     def iterator(self) -> Iterator[tuple[tuple[str], tuple[bytes]]]:
         return iter(list(self.values.items()))
-
-
-def _marker() -> Path:
-    """Is there once the kernel was compiled for these sources."""
-    return kernel_cache() / "rehearsed"

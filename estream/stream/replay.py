@@ -28,7 +28,7 @@ from estream.stream.pack import FIRST, SCHEMA, Packed, from_columns, to_batch
 from estream.stream.sql_branch import Reader
 from estream.stream.watermark import Progress
 
-GOING_THROUGH = ("detections", "late", "dead", "alive")
+GOING_THROUGH = ("detections", "published", "late", "dead", "alive")
 """What a host only hands on."""
 
 PIECE = 65_536

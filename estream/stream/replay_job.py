@@ -16,7 +16,7 @@ from rich.progress import Progress
 from estream.errors import EStreamError
 from estream.stream.analyze import analyze
 from estream.stream.pack import to_table
-from estream.stream.rehearse import rehearsed, to_stderr
+from estream.stream.rehearse import rehearsed
 from estream.stream.replay import replay_frame
 from estream.stream.runner import SPARK_ERRORS, Job, sentence
 from estream.stream.session import for_detection, open_session
@@ -27,7 +27,7 @@ from estream.stream.sql_branch import Reader
 
 def replay_tables(job: Job, inputs: Mapping[str, Path], conf: Mapping[str, str], folder: Path) -> list[pa.Table]:
     """The detections over bounded input, a table for each piece of the work."""
-    with rehearsed(job.plan, job.checked, to_stderr):
+    with rehearsed(job.plan, job.checked):
         opened = open_session(job.settings, job.plan.name, conf, folder / "spark.log")
     session = for_detection(opened, job.settings.detection.shards)
     register(session)

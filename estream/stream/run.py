@@ -19,7 +19,7 @@ from estream.stream.change import Answer, Desk, desk_of
 from estream.stream.change_live import Changing, Live, Takers, answered, no_takers
 from estream.stream.detected import to_lines
 from estream.stream.display import Board, live
-from estream.stream.rehearse import rehearsed, to_stderr
+from estream.stream.rehearse import rehearsed
 from estream.stream.runner import Job, Runner, refuse_changes
 from estream.stream.session import open_session
 from estream.stream.sink import FileSink, Outcome, Take
@@ -67,7 +67,7 @@ def run(
     with ExitStack() as opened:
         desk = opened.enter_context(desk_of(job.checkpoint))
         asked = opened.enter_context(_signals())
-        with rehearsed(job.plan, job.checked, to_stderr):
+        with rehearsed(job.plan, job.checked):
             session = open_session(job.settings, job.plan.name, conf, folder / "spark.log")
         draw = opened.enter_context(live(board, Console(file=way.out))) if way.is_shown else None
 

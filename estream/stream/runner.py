@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -26,11 +26,12 @@ from estream.stream.checkpoint import compare, manifest_of, read_manifest, write
 from estream.stream.clock import write_beats
 from estream.stream.late import keep_late
 from estream.stream.layout import timings_of
+from estream.stream.publish import open_publications, publish
 from estream.stream.query import detection_frame
 from estream.stream.session import for_detection
 from estream.stream.sink import Outcome, Take, unpack, write_whole
 from estream.stream.source import Files
-from estream.stream.source_formats import playback_speeds, receivers, register
+from estream.stream.source_formats import playback_speeds, receivers, register, said_by_source
 from estream.stream.sql_branch import Reader
 from estream.stream.watermark import Progress, beats
 
@@ -40,8 +41,8 @@ _COMMITTED = 10.0
 """Seconds that Spark has to commit a micro-batch that was handed on, before it is stopped."""
 _LOOK = 0.01
 
-SPARK_ERRORS = (PySparkException, Py4JJavaError)
-"""What Spark raises for a user's mistake, or its own."""
+SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
+"""What Spark raises for a user's mistake or its own, and what is raised where it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Runner:
 
     def __init__(self, job: Job, session: SparkSession, take: Take, watch: Callable[[Outcome], None]) -> None:
         refuse_changes(job)
+        open_publications(job.plan, job.channels)
         self.job, self._take, self._watch = job, take, watch
         self._timings = timings_of(job.plan, playback_speeds(job.checked))
         self._between = threading.Lock()
@@ -101,7 +103,7 @@ class Runner:
             return writer.start()
         except SPARK_ERRORS as error:
             self._open.close()
-            raise _told(error, job, session) from error
+            raise told_by_spark(error, job, session) from error
 
     def _each(self, frame: DataFrame, batch: int) -> None:
         """One micro-batch; it may come again after a crash."""
@@ -112,6 +114,7 @@ class Runner:
             outcome = unpack(batch, frame.toArrow())
             self._bury(outcome)
             keep_late(self.job.channels, (table for _, table in outcome.late), self.job.plan.name, batch)
+            publish(self.job.plan, self.job.channels, outcome)
             self._take(batch, outcome.detections)
             if outcome.progress is not None:
                 write_beats(self._beats, beats(Progress(**outcome.progress), self._timings))
@@ -145,19 +148,27 @@ class Runner:
             ended = self._query.awaitTermination(seconds)  # type: ignore[arg-type]
         except SPARK_ERRORS as error:
             self._open.close()
-            raise _told(error, self.job, None) from error
+            raise told_by_spark(error, self.job, None) from error
         return seconds is None or bool(ended)
 
     def stop(self) -> None:
         """End after the micro-batch that is under way, which is committed first."""
+        try:
+            self._finish()
+            self._query.stop()
+        except SPARK_ERRORS as error:
+            log.debug("Spark was gone before it was stopped", exc_info=error)
+        finally:
+            self._open.close()
+
+    def _finish(self) -> None:
+        """Wait until what was handed on is committed; nothing is handed on from then on."""
         until = time.monotonic() + _COMMITTED
         while not self._is_over:
             with self._between:
                 # Spark waits for a call that is under way when it stops: so the lock is not held then.
                 self._is_over = self._is_committed or not self.is_running or time.monotonic() > until
             time.sleep(0 if self._is_over else _LOOK)
-        self._query.stop()
-        self._open.close()
 
     def swap(self, change: Callable[[], Take]) -> None:
         """Let something else take detections from the next micro-batch on; `change` is called between two of them."""
@@ -180,9 +191,15 @@ class Runner:
         return self._last is None or (self.job.checkpoint / "spark" / "commits" / str(self._last)).exists()
 
 
-def _told(error: Exception, job: Job, session: SparkSession | None) -> EStreamError:
+def told_by_spark(error: Exception, job: Job, session: SparkSession | None) -> EStreamError:
     """An error of Spark at the place of the query it is about, if there is one, else in one sentence."""
     log.debug("Spark failed", exc_info=error)
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        words = f"{job.settings.paths.state}/{job.plan.name}/spark.log"
+        return EStreamError(f"{job.plan.name}: Spark has ended, too little memory perhaps; its words are in {words}")
+    said = said_by_source(error)
+    if said is not None:
+        return EStreamError(f"{job.plan.name}: {said}")
     problems = analyze(job.checked, session) if session is not None else []
     wrong = [problem for problem in problems if problem.severity == "error"]
     if wrong:

@@ -30,6 +30,8 @@ class Outcome:
     progress: dict[str, Any] | None
     told: tuple[tuple[str, dict[str, Any]], ...]
     """Per source and partition: rows, events raised, times."""
+    published: tuple[tuple[str, pa.Table], ...] = ()
+    """Rows of published queries."""
 
 
 def unpack(batch: int, packed: pa.Table) -> Outcome:
@@ -43,6 +45,7 @@ def unpack(batch: int, packed: pa.Table) -> Outcome:
         tuple((name, to_table(payload)) for kind, name, payload in rows if kind == "dead"),
         next((facts for name, facts in status if name == "progress"), None),
         tuple((name, facts) for name, facts in status if name != "progress"),
+        tuple((name, to_table(payload)) for kind, name, payload in rows if kind == "published"),
     )
 
 

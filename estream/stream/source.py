@@ -8,10 +8,14 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from estream.plan.model import Leaf
+from estream.plan.need import RAISED_TIME
 from estream.spec import model
 from estream.spec.checked import CheckedQuery
 from estream.stream.future import BEAT, FutureStream
 from estream.stream.input import input_format
+from estream.stream.raised import channel_of
+from estream.stream.source_channel import ChannelSource, channel_options
 from estream.stream.source_formats import spark_source
 
 CORRUPT = "_corrupt_record"
@@ -55,6 +59,20 @@ def open_input(session: SparkSession, query: CheckedQuery, path: Path) -> DataFr
     if kind == "csv":
         reader = reader.option("header", "true")
     return reader.load(str(path))
+
+
+def open_raised(session: SparkSession, leaf: Leaf, files: Files, owner: str) -> DataFrame:
+    """The occurrences of a raised event: as they come in a live run, else those that were recorded.
+
+    `owner` is the plan: under its name the channel keeps what was not read yet.
+    """
+    channel = channel_of(leaf, files.channels)
+    columns = ", ".join([f"`{RAISED_TIME}` timestamp", *(f"`{column.name}` {column.type}" for column in leaf.columns)])
+    if files.inputs is not None:
+        return session.read.format(ChannelSource.name()).schema(columns).load(str(channel.path.resolve()))
+    options = channel_options(files.channels, leaf.name, f"{owner} {leaf.name}")
+    reader = session.readStream.format(ChannelSource.name()).schema(columns).options(**options)
+    return reader.name(f"estream_raised_{leaf.name}").load()
 
 
 def _schema(query: CheckedQuery, kind: str) -> str:

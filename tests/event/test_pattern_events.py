@@ -18,6 +18,8 @@ RISE = {
     "define": {"low": "v < 3", "up": "v > last(v) AND v < 7", "high": "v >= 7"},
     "output": {"k": "k", "top": "max(v)", "steps": "count()", "all": "collect(v)", "id": "first(row_id)"},
 }
+LATE_STEPS = [(1, 1), (5, 4), (3, 5), (5, 8)]
+"""Seconds and values; the third row comes at the time the second one has reached."""
 CUTS = [Cuts(), Cuts(count=4), Cuts(count=6, seed=2)]
 
 
@@ -82,3 +84,10 @@ def test_the_ids_of_the_rows_of_a_match_are_collected_on_request() -> None:
     asked = {**RISE, "output": {"k": "k", "rows": "collect(row_id)"}}
     (found,) = run({"M": asked}, rows("x1 y1 x4 y9 x5 x8 x1"), ["M"], cuts=Cuts(count=4))
     assert found.constituents[0].attributes["rows"] == [1, 3, 5, 6]
+
+
+def test_in_order_of_arrival_a_row_of_the_time_reached_still_completes_a_match() -> None:
+    given = [Row("A", second * SECOND, number, {"k": "x", "v": v}) for number, (second, v) in enumerate(LATE_STEPS)]
+    for cuts in (Cuts(), Cuts(count=20)):
+        found = run({"M": {**RISE, "within": "4 s"}}, given, ["M"], order="arrival", cuts=cuts)
+        assert [(one.start, one.end) for one in found] == [(1 * SECOND, 5 * SECOND)]

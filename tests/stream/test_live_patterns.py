@@ -1,4 +1,4 @@
-"""A pattern in a live run on Spark finds the matches that it finds in process."""
+"""Patterns in a live run on Spark find what they find in process; posts are read from their raw text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from estream.stream.detected import instant
 from estream.testing import Row, match
 from tests.stream.project import BEGIN, run_once, stamp, write_rows
 
+ROOT = Path(__file__).parent.parent.parent
 PATTERN = ". up+ down"
 DEFINE = {"up": "price > last(price)", "down": "price < first(price)"}
 OUTPUT = {"symbol": "symbol", "top": "max(price)", "seqs": "collect(seq)"}
@@ -65,3 +66,16 @@ def test_matches_of_a_live_run_are_those_in_process(spark: SparkSession, tmp_pat
     assert board.late == 0
     assert len(ended) > 5
     assert sorted(live, key=str) == sorted(ended, key=str)
+
+
+def test_every_post_is_read_from_its_raw_text(spark: SparkSession, tmp_path: Path) -> None:
+    raw = [f"<post><name>Ann{at}</name><title>Day {at}</title></post>" for at in range(4)]
+    posts = [{"ts": stamp(20 * at), "post_id": at, "raw": text} for at, text in enumerate([*raw, "no post at all"])]
+    write_rows(tmp_path / "raw", [*posts, {"ts": stamp(200), "post_id": 9, "raw": ""}], 3)
+    path = tmp_path / "posts.yaml"
+    spec = (ROOT / "ceq_specs" / "social" / "posts.yaml").read_text()
+    spec = spec.replace("${POSTS:-data/raw_posts}", str(tmp_path / "raw"))
+    path.write_text(f'{spec}\nrules: {{Tell: {{on: Post, actions: [{{log: "{{Post.author}} {{Post.content}}"}}]}}}}\n')
+    _, found = run_once(spark, path)
+    read = [(one["constituents"][0]["id"], *one["constituents"][0]["attributes"].values()) for one in found]
+    assert sorted(read) == [*((at, f"Ann{at}", f"Day {at}") for at in range(4)), (4, "", "")]

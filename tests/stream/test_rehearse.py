@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from estream.app import load
-from estream.stream.rehearse import COMPILING, rehearse, rehearsed
+from estream.stream.rehearse import rehearse
 from tests.stream.project import write_ceq
 
 SPECS = sorted((Path(__file__).parents[2] / "ceq_specs").glob("*.yaml"))
@@ -48,15 +48,3 @@ def test_after_a_rehearsal_another_process_compiles_nothing(tmp_path: Path) -> N
         command = [sys.executable, "-c", STEP, str(path)]
         counts.append(subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ).stdout)
     assert counts[-1] == "0\n"
-
-
-def test_what_takes_long_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = load(write_ceq(tmp_path), {})
-    assert found.plan is not None
-    assert found.checked is not None
-    monkeypatch.setattr("estream.stream.rehearse.kernel_cache", lambda: tmp_path)
-    told: list[str] = []
-    for _ in range(2):
-        with rehearsed(found.plan, found.checked, told.append):
-            pass
-    assert told == [COMPILING]
