@@ -3,9 +3,9 @@
     python benchmarks/faults.py --kills 30
 
 The child process takes micro-batches and notes the last one it has taken, as Spark's checkpoint does. It is killed with
-SIGKILL at each named commit point in turn and after random numbers of calls, and started again. At the end every detection and every
-firing must be recorded once, every firing done, every idempotency key seen by the server, and a key seen again only if
-its firing was under way when the process was killed.
+SIGKILL at each named commit point in turn and after random numbers of calls, and started again. At the end every
+detection and every firing must be recorded once, every firing done, every idempotency key seen by the server, and a key
+seen again only if its firing was under way when the process was killed.
 """
 
 from __future__ import annotations
