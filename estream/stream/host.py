@@ -19,7 +19,7 @@ from estream.event.rows import batch_schema
 from estream.stream.compute import raised
 from estream.stream.feed import Feed
 from estream.stream.host_state import Held, Programs, Slot, fetch, forget, keep
-from estream.stream.late import late_rows
+from estream.stream.late import late_rows, split_late
 from estream.stream.layout import RELAY, Route
 from estream.stream.pack import Packed, from_columns, to_bytes, to_frame, to_table
 from estream.stream.relay import relay
@@ -49,6 +49,8 @@ class Hosted:
     shards: int
     is_held: bool
     """Whether Spark's watermark counts: some branch comes out behind it."""
+    direct: frozenset[str] = frozenset()
+    """Events and feeds whose rows come straight from streams, whose watermark alone says which of them are late."""
 
     @property
     def is_needed(self) -> bool:
@@ -162,29 +164,39 @@ def run_batch(
 
     `end` is T at the end of a bounded input: the greatest time of a row.
     """
+    # What Spark or operators hold back must not make a late row one in time.
+    since = held.progress.free if held.progress.free > held.progress.watermark else BEGINNING
     if inbox.reached is None:
         held.progress = advance(held.progress, hosted.timings, inbox.marks, inbox.clock, spark_watermark)
     else:
         held.progress = Progress(**inbox.reached)
     out = list(inbox.passing)
     for label, (route, graph) in hosted.programs().routes.items():
+        rows, late = _in_time(hosted, graph, _joined(inbox.rows.get(label, []), batch_schema(graph)), since)
         found = step(
             graph,
             held.states[label],
-            _joined(inbox.rows.get(label, []), batch_schema(graph)),
+            rows,
             held.progress.watermark if end is None else end,
             end is not None,
             first=held.progress.first,
             relayed=_due(held, inbox, route, end is not None),
         )
-        out += _packed(found, label, graph, shard)
+        out += _packed(found, late, label, graph, shard)
         for following in hosted.following:
             out += relay(found.detections, following, graph, hosted.shards)
     for feed in hosted.feeds:
-        out += _computed(hosted, held, feed, inbox.fed.get(feed.label, []), shard, end)
+        out += _computed(hosted, held, feed, inbox.fed.get(feed.label, []), since, shard, end)
     if hosted.stage == 0:
         out += _told(held.progress, inbox, shard, hosted)
     return out
+
+
+def _in_time(hosted: Hosted, graph: Graph, rows: pa.Table, since: int) -> tuple[pa.Table, pa.Table]:
+    """The rows of a route but those that are late by the watermark of the streams, and these."""
+    if since == BEGINNING or graph.arrival or not rows.num_rows:
+        return rows, rows.slice(0, 0)
+    return split_late(rows, "time", since, [code for code, name in enumerate(graph.events) if name in hosted.direct])
 
 
 def _due(held: Held, inbox: Inbox, route: Route, is_end: bool) -> dict[int, pa.Table]:
@@ -203,11 +215,15 @@ def _due(held: Held, inbox: Inbox, route: Route, is_end: bool) -> dict[int, pa.T
 
 
 def _computed(
-    hosted: Hosted, held: Held, feed: Feed, tables: list[pa.Table], shard: int, end: int | None
+    hosted: Hosted, held: Held, feed: Feed, tables: list[pa.Table], since: int, shard: int, end: int | None
 ) -> Iterator[Packed]:
     """What the operators of a feed give, as rows for the next stage."""
     chain, states = hosted.programs().chains[feed.label], held.operators[feed.label]
-    batch = _joined(tables, next(one for one in chain.operators if one.queries[0].source == feed.source).source)
+    first = next(one for one in chain.operators if one.queries[0].source == feed.source)
+    batch = _joined(tables, first.source)
+    if since > BEGINNING and feed.label in hosted.direct and not feed.arrival:
+        batch, late = split_late(batch, feed.time, since)
+        yield from _late(late_rows(late, feed.time, first.queries[0].name), feed.label, shard)
     watermark = held.progress.watermark if end is None else end
     given = step_chain(chain, states, {feed.source: batch}, watermark, end is not None)
     yield from raised(given, hosted.next_graphs(), hosted.shards)
@@ -215,10 +231,8 @@ def _computed(
         if given[name].num_rows:
             yield Packed(shard, "published", name, to_bytes(given[name]))
     for operator, state in zip(chain.operators, states, strict=True):
-        if state.buffer.late.num_rows:
-            query = operator.queries[0]
-            late = late_rows(state.buffer.late, query.source_time, query.name)
-            yield Packed(shard, "late", feed.label, to_bytes(late))
+        query = operator.queries[0]
+        yield from _late(late_rows(state.buffer.late, query.source_time, query.name), feed.label, shard)
 
 
 def _joined(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -234,12 +248,17 @@ def own_detections(detections: pa.Table) -> pa.Table:
     return detections.filter(pc.invert(pc.starts_with(detections.column("event").cast(pa.string()), RELAY)))
 
 
-def _packed(found: Step, label: str, graph: Graph, shard: int) -> Iterator[Packed]:
+def _packed(found: Step, late: pa.Table, label: str, graph: Graph, shard: int) -> Iterator[Packed]:
     own = own_detections(found.detections)
     if own.num_rows:
         yield Packed(shard, "detections", label, to_bytes(own))
-    if found.late.num_rows:
-        yield Packed(shard, "late", label, to_bytes(late_rows(found.late, "time", graph.events)))
+    for rows in (late, found.late):
+        yield from _late(late_rows(rows, "time", graph.events), label, shard)
+
+
+def _late(rows: pa.Table, label: str, shard: int) -> Iterator[Packed]:
+    if rows.num_rows:
+        yield Packed(shard, "late", label, to_bytes(rows))
 
 
 def _told(progress: Progress, inbox: Inbox, shard: int, hosted: Hosted) -> Iterator[Packed]:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from estream.stream.channel import Channel
 from estream.stream.channel_schema import arrow_schema
 from estream.stream.detected import EPOCH, to_json_value
+from estream.stream.occurrence import microseconds
 
 MICROSECOND: Final = timedelta(microseconds=1)
 LATE_ROWS: Final = "late_rows"
@@ -33,6 +35,17 @@ def late_rows(rows: pa.Table, time: str, names: Sequence[str] | str) -> pa.Table
         when = row[time] if isinstance(row[time], int) else (row[time] - EPOCH) // MICROSECOND
         made.append({"ts": when, "event": event, "record": json.dumps(row, default=to_json_value)})
     return pa.Table.from_pylist(made, TABLE)
+
+
+def split_late(rows: pa.Table, time: str, since: int, codes: Sequence[int] | None = None) -> tuple[pa.Table, pa.Table]:
+    """Rows that are in time, and those older than `since`; with `codes` only rows of these events can be late."""
+    is_late = pc.less(microseconds(rows.column(time)), since)
+    if codes is not None:
+        is_late = pc.and_(is_late, pc.is_in(rows.column("event").combine_chunks(), pa.array(codes, pa.int64())))
+    if not pc.any(is_late).as_py():
+        return rows, rows.slice(0, 0)
+    is_late = pc.fill_null(is_late, False)
+    return rows.filter(pc.invert(is_late)), rows.filter(is_late)
 
 
 def keep_late(channels: Path, tables: Iterable[pa.Table], writer: str, batch: int) -> None:

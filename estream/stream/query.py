@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from functools import reduce
 
 from pyspark.sql import DataFrame
 
 from estream.plan.model import Plan
 from estream.spec.checked import Checked
-from estream.stream.branch import branches
+from estream.stream.branch import Branch, branches
 from estream.stream.clock import FORMAT
 from estream.stream.feed import computed, feeds
 from estream.stream.generator import Generator, clock_generator
@@ -35,11 +36,20 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     packed = reduce(DataFrame.union, [*parts, clock.mapInArrow(clock_generator(shards), SCHEMA)])
     timings = timings_of(plan, playback_speeds(checked))
     is_held = any(branch.is_held for branch in made)
+    direct = _direct(made)
     run = uuid.uuid4().hex
     for stage in STAGES:
         own, following = (tuple(route for route in laid if route.stage == number) for number in (stage, stage + 1))
-        host = Host(Hosted(run, stage, own, following, given if stage == 0 else (), timings, shards, is_held))
+        here = given if stage == 0 else ()
+        host = Host(Hosted(run, stage, own, following, here, timings, shards, is_held, direct))
         packed = packed.groupBy("shard").transformWithStateInPandas(
             host, SCHEMA, "Append", "EventTime" if is_held else "None"
         )
     return packed
+
+
+def _direct(made: Iterable[Branch]) -> frozenset[str]:
+    """The events and feeds that read rows of streams as they come."""
+    own = [branch for branch in made if branch.source is not None]
+    events = {emission.leaf.name for branch in own for emission in branch.emissions}
+    return frozenset(events | {fed.feed.label for branch in own for fed in branch.fed})

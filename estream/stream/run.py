@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -26,6 +26,11 @@ from estream.stream.sink import FileSink, Outcome, Take
 
 _LOOK = 0.25
 """Seconds between looks at whether to stop, and at what is asked of the run."""
+
+INTERRUPTED = 130
+"""Exit status of a run that a second Ctrl-C has ended at once."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 NO_CHANGES = Answer(False, ("this run takes no changes",))
 
@@ -66,10 +71,12 @@ def run(
     board = Board(job.plan)
     with ExitStack() as opened:
         desk = opened.enter_context(desk_of(job.checkpoint))
-        asked = opened.enter_context(_signals())
+        console = Console(file=way.out)
+        stopping = opened.enter_context(_signals(console))
         with rehearsed(job.plan, job.checked):
             session = open_session(job.settings, job.plan.name, conf, folder / "spark.log")
-        draw = opened.enter_context(live(board, Console(file=way.out))) if way.is_shown else None
+        stopping.listen()
+        draw = opened.enter_context(live(board, console)) if way.is_shown else None
 
         def start(job: Job, take: Take) -> Runner:
             board.plan = job.plan
@@ -82,8 +89,9 @@ def run(
 
         going = Live(job, session, start, taking)
         opened.callback(going.stop)
-        going.begin()
-        _wait(going, desk, changes, asked, way.seconds)
+        if not stopping.asked:
+            going.begin()
+            _wait(going, desk, changes, stopping, way.seconds)
     return board
 
 
@@ -108,26 +116,43 @@ def _watching(board: Board, draw: Callable[[], None] | None, also: Watch) -> Wat
     return watch
 
 
-def _wait(going: Live, desk: Desk, changes: Changing | None, asked: threading.Event, seconds: float | None) -> None:
+def _wait(going: Live, desk: Desk, changes: Changing | None, stopping: _Stopping, seconds: float | None) -> None:
     until = None if seconds is None else time.monotonic() + seconds
-    while not asked.is_set() and (until is None or time.monotonic() < until):
+    while not stopping.asked and (until is None or time.monotonic() < until):
         if going.wait(_LOOK):
             return
         for number, request in desk.pending():
             desk.answer(number, NO_CHANGES if changes is None else answered(going, request, changes))
 
 
+@dataclass(slots=True)
+class _Stopping:
+    """Whether a signal has asked to stop; the micro-batch under way is finished first."""
+
+    console: Console
+    asked: bool = False
+
+    def listen(self) -> None:
+        """Take the signals. Spark takes them for itself when a session is made: then it has to be said again."""
+        for number in _SIGNALS:
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked and number == signal.SIGINT:
+            # Who asks twice does not want to wait. What is under way is run again by the next start, as after a crash.
+            self.console.show_cursor()
+            os._exit(INTERRUPTED)
+        self.asked = True
+
+
 @contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Set once a signal asks to stop; the micro-batch under way is finished first."""
-    asked = threading.Event()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        asked.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+def _signals(console: Console) -> Iterator[_Stopping]:
+    """Listen to the signals that ask to stop, and leave them as they were."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    stopping = _Stopping(console)
+    stopping.listen()
     try:
-        yield asked
+        yield stopping
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

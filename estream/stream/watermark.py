@@ -81,6 +81,7 @@ def advance(
         raw = min(after.greatest[name] - timings[name].delay if name in greatest else BEGINNING for name in waited)
         after = replace(after, moved=now if marks else progress.moved, base=max(progress.base, raw))
     else:
+        after = replace(after, base=max(progress.base, _last_active(after, timings)))
         raw = _by_clock(after, max((timing.speed for timing in timings.values()), default=1.0))
     limit = raw if held is None else min(raw, held)
     return replace(after, free=max(progress.free, raw), watermark=max(progress.watermark, limit))
@@ -114,6 +115,14 @@ def _first(progress: Progress, marks: list[Mark]) -> int | None:
         return progress.first
     seen = [max(mark.least, progress.watermark) for mark in marks]
     return min(seen if progress.first is None else [*seen, progress.first], default=None)
+
+
+def _last_active(progress: Progress, timings: Mapping[str, Timing]) -> int:
+    """The watermark just before the last source fell idle, which may have been between two micro-batches."""
+    told = {name: seen for name, seen in progress.greatest.items() if seen < OVER}
+    idle_at = {name: progress.heard.get(name, 0) + (timings[name].idle_after or 0) for name in told}
+    last = max(idle_at.values(), default=0)
+    return min((told[name] - timings[name].delay for name in told if idle_at[name] == last), default=BEGINNING)
 
 
 def _by_clock(progress: Progress, speed: float) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from estream.app import Loaded, RunOptions, job_of, load
+from estream.stream.channel import Channel
 from estream.stream.detected import joined
 from estream.stream.display import Board
 from estream.stream.pack import to_table
@@ -149,6 +150,12 @@ def written(folder: Path) -> list[dict[str, Any]]:
     """The detections in a folder of a sink, in no order that matters."""
     lines = [line for file in sorted(folder.glob("*.jsonl")) for line in file.read_text().splitlines()]
     return [json.loads(line) for line in sorted(lines)]
+
+
+def channel_rows(folder: Path, channel: str) -> list[dict[str, Any]]:
+    """All rows of a channel of the project."""
+    opened = Channel(folder / ".estream" / "channels" / channel)
+    return pa.Table.from_batches((block.rows for block in opened.read()), opened.schema).to_pylist()
 
 
 def replayed(spark: SparkSession, path: Path, shards: int = 2) -> pa.Table:

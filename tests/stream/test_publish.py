@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +12,7 @@ from estream.app import RunOptions, job_of
 from estream.errors import EStreamError
 from estream.stream.channel import Channel
 from estream.stream.publish import open_publications
-from tests.stream.project import calls, loaded, run_once, stamp, write_rows
+from tests.stream.project import calls, channel_rows, loaded, run_once, stamp, write_rows
 
 GIVER = """\
 version: 1
@@ -68,11 +67,6 @@ def giver(folder: Path) -> Path:
     return path
 
 
-def rows_of(folder: Path, channel: str) -> list[dict[str, Any]]:
-    opened = Channel(folder / ".estream" / "channels" / channel)
-    return pa.Table.from_batches((block.rows for block in opened.read()), opened.schema).to_pylist()
-
-
 def test_queries_and_events_are_in_their_channels_once_and_another_file_reads_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -84,13 +78,13 @@ def test_queries_and_events_are_in_their_channels_once_and_another_file_reads_th
     _, found = run_once(spark, path)
 
     long = [row for row in everything if row["seconds"] > 60]
-    assert sorted(row["call"] for row in rows_of(tmp_path, "long_calls")) == [row["call"] for row in long]
-    busy = rows_of(tmp_path, "busy")
+    assert sorted(row["call"] for row in channel_rows(tmp_path, "long_calls")) == [row["call"] for row in long]
+    busy = channel_rows(tmp_path, "busy")
     assert len({(row["area"], row["ts"]) for row in busy}) == len(busy) > 0
-    changes = rows_of(tmp_path, "changes")
+    changes = channel_rows(tmp_path, "changes")
     assert len({row["call"] for row in changes}) == len(changes) > 0
 
-    told = sorted((row["id"], row["Short_call"], row["Lengthy_call"]) for row in rows_of(tmp_path, "returned"))
+    told = sorted((row["id"], row["Short_call"], row["Lengthy_call"]) for row in channel_rows(tmp_path, "returned"))
     assert told == sorted((one["id"], *(part["attributes"]["call"] for part in one["constituents"])) for one in found)
     assert told
 

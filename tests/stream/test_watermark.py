@@ -45,6 +45,13 @@ def test_where_all_are_idle_time_goes_on_by_the_clock() -> None:
     assert after(timings, *begun, ([], 45)).watermark == 90 + 40 * SECOND
 
 
+def test_sources_that_all_fell_idle_between_two_micro_batches_let_time_go_on_from_the_last_one_active() -> None:
+    seen = [Mark("S", 0, 100), Mark("T", 0, 50)]
+    assert after(TWO, (seen, 5), ([], 100)).watermark == 45 + 95 * SECOND
+    assert after(TWO, (seen[:1], 5), ([], 100)).watermark == 90 + 95 * SECOND
+    assert after(TWO, ([], 5), ([], 100)).watermark == BEGINNING
+
+
 def test_without_a_clock_nothing_is_idle() -> None:
     assert after(TWO, ([Mark("S", 0, 100)], None), ([], None), ([], None)).watermark == BEGINNING
 
