@@ -8,6 +8,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,15 +65,14 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server() -> Iterator[Server]:
     if postgres_binary("initdb") is None:
         pytest.skip("PostgreSQL is not installed: the history is tested on SQLite only (apt-get install postgresql)")
-    folder = tmp_path_factory.mktemp("postgres")
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
-    running = Server(folder)
-    yield running
-    running.stop()
+    # Folders of pytest are closed to other users, and PostgreSQL may have to run as one.
+    with tempfile.TemporaryDirectory(prefix="estream-postgres-") as folder:
+        running = Server(Path(folder))
+        yield running
+        running.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
