@@ -53,7 +53,7 @@ class Database:
             with self.engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
-            raise self._translated(error) from None
+            raise self.translated(error) from None
 
     def upgrade(self) -> None:
         """Make the tables, or bring those of an earlier version up to date."""
@@ -76,7 +76,8 @@ class Database:
         """Close every connection."""
         self.engine.dispose()
 
-    def _translated(self, error: DBAPIError) -> StoreAway | StoreStopped:
+    def translated(self, error: DBAPIError) -> StoreAway | StoreStopped:
+        """What an error of the driver means."""
         said = " ".join(str(error.orig).split())
         code = _code(error.orig)
         if code in _FULL:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, Table, and_, bindparam, d
 from sqlalchemy.dialects import postgresql, sqlite
 
 from estream.history.database import Database
+from estream.history.owner import Owner
 from estream.history.tables import attempts, counts, detections, events, firings, raised, rules, throttles, versions
 from estream.rule.agenda import now
 from estream.rule.detection import Detected
@@ -43,6 +44,7 @@ class DatabaseStore:
 
     def __init__(self, database: Database, ceq: str, clock: Callable[[], int] = now) -> None:
         self.database, self.ceq, self._clock = database, ceq, clock
+        self._owner = Owner(database, ceq)
         self._rules: dict[str, tuple[int, int, RuleRecord]] = {}
         self._events: dict[tuple[str, str | None], int] = {}
         self._layout: Layout | None = None
@@ -50,6 +52,7 @@ class DatabaseStore:
     def declare(self, rules: Sequence[RuleRecord], layout: Layout) -> None:
         """See `Store.declare`."""
         self.database.upgrade()
+        self._owner.take(self._clock())
         self._layout = layout
         with self.database.begin() as connection:
             known = [*layout.ranks, *((one.event, one.context) for one in rules)]
@@ -84,6 +87,7 @@ class DatabaseStore:
         """See `Store.record`."""
         recorded = self._clock()
         with self.database.begin() as connection:
+            self._owner.require(connection)
             rows = records()
             while chunk := list(islice(rows, CHUNK)):
                 self._record_events(connection, chunk)
@@ -127,6 +131,7 @@ class DatabaseStore:
     def finish(self, started: Sequence[tuple[str, int]], outcomes: Sequence[Outcome]) -> None:
         """See `Store.finish`."""
         with self.database.begin() as connection:
+            self._owner.require(connection)
             if started:
                 running = [{"its_rule": self._rules[rule][0], "its_detection": number} for rule, number in started]
                 connection.execute(_START, running)
@@ -171,6 +176,7 @@ class DatabaseStore:
 
     def due(self, now: int, limit: int) -> Sequence[StoredFiring]:
         """See `Store.due`."""
+        self._owner.hold()
         mine = [number for number, *_ in self._rules.values()]
         asked = self._stored().where(firings.c.state == "failed", firings.c.due <= now, firings.c.rule.in_(mine))
         return [self._firing_of(row) for row in self._rows(asked.order_by(firings.c.due).limit(limit))]
@@ -236,6 +242,10 @@ class DatabaseStore:
                 keys = ["ceq", "batch", "source", "kind"]
                 statement = statement.on_conflict_do_update(index_elements=keys, set_={"rows": statement.excluded.rows})
                 connection.execute(statement, rows)
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._owner.close()
 
 
 def _dialect(connection: Connection) -> Any:

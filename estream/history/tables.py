@@ -159,3 +159,14 @@ schedules = Table(
     PrimaryKeyConstraint("ceq", "query"),
 )
 """Future queries: what they were written as, when they start and stop, and whether they wait, run or are over."""
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("ceq", Text, primary_key=True),
+    Column("token", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("since", BigInteger, nullable=False),
+)
+"""The process that runs a CEQ file, or ran it last."""

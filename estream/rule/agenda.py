@@ -154,6 +154,7 @@ class Agenda:
         self._performer.fence.close()
         self._performer.loop.close()
         self.rules.close()
+        self._store.close()
 
     def _ask(self, ask: Callable[[], Any]) -> Any:
         return patiently(ask, self._over.is_set)

@@ -106,7 +106,10 @@ class Store(Protocol):
     """The history of one CEQ file. Every method may raise StoreAway and StoreStopped."""
 
     def declare(self, rules: Sequence[RuleRecord], layout: Layout) -> None:
-        """Make the rules and their versions known; called once, before anything else."""
+        """Make the rules and their versions known; called once, before anything else.
+
+        StoreStopped if another process runs the file with this history.
+        """
 
     def known(self, event: str, context: str | None, ids: Sequence[int]) -> set[int]:
         """Which detections of an event are recorded already."""
@@ -134,3 +137,6 @@ class Store(Protocol):
 
     def count(self, batch: int, counts: Iterable[tuple[str, str, int]]) -> None:
         """Record for a micro-batch how many rows of a source were late or dead letters: (source, kind, rows)."""
+
+    def close(self) -> None:
+        """Let another process run the file."""

@@ -81,13 +81,14 @@ class Desk:
     services: Services = field(default_factory=lambda: Services(rules=Path("rules")))
     reach: Callable[[str], None] = lambda point: None
     clock: Callable[[], int] = now
+    name: str = "test"
 
     def __post_init__(self) -> None:
         known = load(STREAM + self.text)[0].rules
         observe = [str(known[name].spec.on) if name in known else name for name in self.callbacks]
         self.checked, self.plan = load(STREAM + self.text, observe)
         self.rules: RuleSet = build_rules(self.checked, self.plan, self.settings, self.services, self.callbacks)
-        self.store = DatabaseStore(self.database, "test", self.clock)
+        self.store = DatabaseStore(self.database, self.name, self.clock)
         self.agenda = Agenda(self.rules, self.store, self.settings, self.services, self.clock, self.reach)
 
     def detect(self, *rows: tuple[str, float, Mapping[str, Any]]) -> pa.Table:
