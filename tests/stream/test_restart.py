@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from estream.app import RunOptions, job_of
 from estream.errors import EStreamError
+from estream.stream.change import desk_of
 from estream.stream.checkpoint import compare, manifest_of, read_manifest
 from estream.stream.runner import refuse_changes
 from tests.stream.project import calls, faults, loaded, run_once, write_ceq, write_rows, written
@@ -85,34 +86,79 @@ def test_a_damaged_manifest_is_told(tmp_path: Path) -> None:
         read_manifest(tmp_path)
 
 
-def start(path: Path) -> subprocess.Popen[bytes]:
+def start(path: Path, master: str = "local[2]") -> subprocess.Popen[bytes]:
     """`estream run --once`, in a process group of its own."""
-    command = [sys.executable, "-m", "estream", "run", str(path), "--once", "--format", "json", "--master", "local[2]"]
+    command = [sys.executable, "-m", "estream", "run", str(path), "--once", "--format", "json", "--master", master]
     return subprocess.Popen(
         command, cwd=path.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     )
 
 
-def batches(folder: Path) -> int:
-    """How many micro-batches are committed."""
-    return len(list((folder / ".estream/checkpoints/phones/spark/commits").glob("[0-9]*")))
+def told(folder: Path, part: str) -> int:
+    """How many files there are: `offsets` of micro-batches begun, their `detections`, `commits` of those done."""
+    if part == "detections":
+        return len(list((folder / ".estream/phones/detections").glob("*.jsonl")))
+    return len(list((folder / ".estream/checkpoints/phones/spark" / part).glob("[0-9]*")))
 
 
-def test_killed_at_random_points_each_detection_is_written_once(tmp_path: Path, spark: SparkSession) -> None:
+def come_to(process: subprocess.Popen[bytes], folder: Path, part: str, goal: int) -> None:
+    """Wait until there are so many files of a kind, or the process has ended."""
+    until = time.monotonic() + LONGEST
+    while told(folder, part) < goal and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def test_killed_drained_and_ended_on_a_cluster_each_detection_is_written_once(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     path = write_ceq(tmp_path)
-    write_rows(tmp_path / "calls", CALLS, 20)
-    write_rows(tmp_path / "faults", FAULTS, 2)
-    for goal in (1, 3):
+    write_rows(tmp_path / "calls", CALLS, 10)
+    write_rows(tmp_path / "faults", FAULTS, 1)
+    for part, goal in (("offsets", 2), ("detections", 1)):
         process = start(path)
-        until = time.monotonic() + LONGEST
-        while batches(tmp_path) < goal and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.02)
+        come_to(process, tmp_path, part, goal)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    last = start(path)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process = start(path)
+        come_to(process, tmp_path, "commits", told(tmp_path, "commits") + 2)
+        # As a terminal does it: to the whole group.
+        os.killpg(process.pid, number)
+        _, said = process.communicate(timeout=LONGEST)
+        assert process.returncode == 0, said.decode()
+        assert b"Traceback" not in said
+        # What was begun is done.
+        assert told(tmp_path, "offsets") - told(tmp_path, "commits") <= 1
+    assert told(tmp_path, "commits") < 12
+    # Two executors of their own: nothing may depend on the memory or the working folder of the driver.
+    last = start(path, "local-cluster[2,1,1024]")
     _, said = last.communicate(timeout=LONGEST)
     assert last.returncode == 0, said.decode()
+    assert told(tmp_path, "commits") >= 12
     found = written(tmp_path / ".estream/phones/detections")
     progress = json.loads((tmp_path / ".estream/checkpoints/phones/progress.json").read_text())
     assert found == before(path, replayed(spark, path), progress["watermark"])
     assert found
+
+
+def test_who_asks_twice_does_not_wait(tmp_path: Path) -> None:
+    path = write_ceq(tmp_path)
+    process = start(path)
+    until = time.monotonic() + LONGEST
+    while not (tmp_path / ".estream/phones/spark.log").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    while process.poll() is None and time.monotonic() < until:
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.05)
+    _, said = process.communicate()
+    assert process.returncode == 130, said.decode()
+    assert said == b""
+
+
+def test_a_checkpoint_is_for_one_run(tmp_path: Path) -> None:
+    path = write_ceq(tmp_path)
+    with desk_of(tmp_path / ".estream/checkpoints/phones"):
+        second = start(path)
+        _, said = second.communicate(timeout=LONGEST)
+    assert second.returncode == 2
+    assert said.decode().startswith("phones runs already with the checkpoint ")
