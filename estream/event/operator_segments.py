@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ def save(operator: Operator, state: OperatorState) -> Saved:
     tables = {**state.kept.tables_by_name(), "waiting": buffer.waiting}
     facts = {
         "shape": operator.shape,
+        "source": operator.queries[0].source,
         "watermark": buffer.watermark,
         "greatest": buffer.greatest,
         "counts": dict(buffer.counts),
@@ -52,10 +53,40 @@ def load(operator: Operator, segments: Mapping[str, bytes]) -> OperatorState:
     tables = {name: _table(name, segments, length) for name, length in facts["lengths"].items()}
     state.kept.fill(tables, facts["numbers"])
     buffer = state.buffer
-    buffer.waiting, buffer.watermark, buffer.greatest = tables["waiting"], facts["watermark"], facts["greatest"]
+    buffer.waiting = _fitted(tables["waiting"], operator.source)
+    buffer.watermark, buffer.greatest = facts["watermark"], facts["greatest"]
     buffer.counts.update(facts["counts"])
     state.saved = {name: zlib.crc32(data) for name, data in segments.items()}
     return state
+
+
+def succeed(operator: Operator, predecessors: Iterable[Mapping[str, bytes]], watermark: int) -> OperatorState:
+    """The state of an operator that begins where others are: it gets the rows of its source that wait there.
+
+    The predecessors, as segments, are operators to which the same rows came. So those that read the same source have
+    the same rows waiting. Where there is none, rows before the watermark are late.
+    """
+    state = begin(operator)
+    buffer, source = state.buffer, operator.queries[0].source
+    buffer.watermark = watermark
+    for segments in predecessors:
+        _, facts = decode_table(_META, segments[_META])
+        if facts.get("source") == source:
+            waiting = _table("waiting", segments, facts["lengths"]["waiting"])
+            buffer.waiting = _fitted(waiting, operator.source)
+            buffer.watermark, buffer.greatest = facts["watermark"], facts["greatest"]
+    return state
+
+
+def _fitted(rows: pa.Table, source: pa.Schema) -> pa.Table:
+    """Rows with the columns that the source has now; one that it did not have is null."""
+    columns = [
+        rows.column(field.name)
+        if field.name in rows.column_names and rows.schema.field(field.name).type == field.type
+        else pa.nulls(rows.num_rows, field.type)
+        for field in source
+    ]
+    return pa.table(columns, schema=source)
 
 
 def _table(name: str, segments: Mapping[str, bytes], length: int) -> pa.Table:

@@ -21,7 +21,7 @@ from estream.event.state import State
 from estream.stream.chunked import SEPARATOR, Chunks, Copy
 from estream.stream.layout import Route
 from estream.stream.pack import to_bytes, to_table
-from estream.stream.watermark import Progress
+from estream.stream.watermark import BEGINNING, Progress
 
 _PENDING = "pending"
 
@@ -74,7 +74,7 @@ def fetch(slot: Slot, chunks: Chunks, programs: Programs) -> Held:
     token = copy.token
     if not copy.refresh(chunks):
         return begin_held(programs)
-    return known if known is not None and copy.token == token else _load(copy, chunks, programs)
+    return known if known is not None and copy.token == token else _load(slot, copy, chunks, programs)
 
 
 def keep(slot: Slot, chunks: Chunks, held: Held, programs: Programs) -> None:
@@ -116,11 +116,14 @@ def begin_held(programs: Programs) -> Held:
     )
 
 
-def _load(copy: Copy, chunks: Chunks, programs: Programs) -> Held:
+def _load(slot: Slot, copy: Copy, chunks: Chunks, programs: Programs) -> Held:
     segments: dict[str, dict[str, bytes]] = {}
     for name, data in copy.segments().items():
         prefix, _, segment = name.partition(SEPARATOR)
         segments.setdefault(prefix, {})[segment] = data
+    progress = Progress(**copy.facts)
+    # In the second stage rows may be older than how far it came: a query that feeds it may be new.
+    since = progress.watermark if slot.stage == 0 else BEGINNING
     known = {_PENDING, *programs.routes}
     known |= {operator_name(label, one) for label, chain in programs.chains.items() for one in chain.operators}
     for prefix in segments.keys() - known:
@@ -128,11 +131,10 @@ def _load(copy: Copy, chunks: Chunks, programs: Programs) -> Held:
             copy.remove(chunks, f"{prefix}{SEPARATOR}{segment}")
     pending = {name: to_table(data) for name, data in segments.get(_PENDING, {}).items()}
     return Held(
-        progress=Progress(**copy.facts),
-        states={label: load(graph, segments.get(label, {}))[0] for label, (_, graph) in programs.routes.items()},
+        progress=progress,
+        states={label: _state(graph, segments.get(label, {}), since) for label, (_, graph) in programs.routes.items()},
         operators={
-            label: tuple(_operator_state(label, operator, segments) for operator in chain.operators)
-            for label, chain in programs.chains.items()
+            label: tuple(_operator_states(label, chain, segments, since)) for label, chain in programs.chains.items()
         },
         pending=pending,
         saved_pending=frozenset(pending),
@@ -140,8 +142,27 @@ def _load(copy: Copy, chunks: Chunks, programs: Programs) -> Held:
     )
 
 
-def _operator_state(label: str, operator: Operator, segments: Mapping[str, Mapping[str, bytes]]) -> OperatorState:
-    return operator_segments.load(operator, segments.get(operator_name(label, operator), {}))
+def _state(graph: Graph, segments: Mapping[str, bytes], since: int) -> State:
+    """The state of a route; that of a new one begins with the watermark, not with what was before it."""
+    state, _ = load(graph, segments)
+    state.watermark = max(state.watermark, since) if not segments else state.watermark
+    return state
+
+
+def _operator_states(
+    label: str, chain: Chain, segments: Mapping[str, Mapping[str, bytes]], since: int
+) -> Iterator[OperatorState]:
+    """The states of a feed's operators; those that begin anew get the rows that wait."""
+    before = [segments[name] for name in sorted(segments) if name.startswith(f"{label} ")]
+    computed = {query.name for operator in chain.operators for query in operator.queries}
+    for operator in chain.operators:
+        own = segments.get(operator_name(label, operator))
+        if own is not None:
+            yield operator_segments.load(operator, own)
+        else:
+            # What other operators give may lie behind.
+            begun = BEGINNING if operator.queries[0].source in computed else since
+            yield operator_segments.succeed(operator, before, begun)
 
 
 def forget(run: str) -> None:

@@ -67,7 +67,7 @@ def rows_of(epoch: int, number: int, kinds: str) -> list[dict[str, Any]]:
     rows = []
     for place in range(number + 1):
         second = epoch * EPOCH + (place * 4 if place < number else EPOCH - 5) + (0 if number > 6 else 1)
-        kind = kinds[(place * 5 + epoch) % len(kinds)] if place < number else "z"
+        kind = kinds[(place * 7 + epoch) % len(kinds)] if place < number else "z"
         rows.append({"ts": BEGIN + second * SECOND, "n": second, "kind": kind, "k": place % 2, "g": place % 3 % 2,
                      "v": (place * 7 + epoch * 3) % 10})  # fmt: skip
     return rows
@@ -148,7 +148,7 @@ class World:
             else:
                 self.rows[name].append([])
         until = time.monotonic() + LONGEST
-        while getattr(self, "watermark", 0) < BEGIN + ((epoch + 1) * EPOCH - 6) * SECOND:
+        while getattr(self, "watermark", 0) < BEGIN + reached(epoch) * SECOND:
             assert time.monotonic() < until
             assert not self.live.wait(0.05)
 
@@ -193,16 +193,27 @@ def occurrence(event: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def full_rows(world: World) -> list[dict[str, Any]]:
-    """Every so-many-th row since a window by rows began: when it was full. One of another size began anew."""
+    """Every so-many-th row since a window by rows began: when it was full. One of another size began anew.
+
+    What waits above the watermark of a change is a matter of the version that follows.
+    """
     made: list[dict[str, Any]] = []
-    size, seen = 0, 0
-    for document, rows in zip(world.epochs, world.rows["Readings"], strict=True):
+    size, seen, waiting = 0, 0, list[dict[str, Any]]()
+    for epoch, (document, rows) in enumerate(zip(world.epochs, world.rows["Readings"], strict=True)):
         wanted = document["queries"].get("Triple", {"window": {"rows": 0}})["window"]["rows"]
         size, seen = wanted, seen if wanted == size else 0
-        for row in rows if size else ():
+        taken = [*waiting, *rows] if size else []
+        passed = [row for row in taken if row["n"] < reached(epoch)]
+        waiting = taken[len(passed) :]
+        for row in passed:
             seen += 1
             made += [occurrence("Full", row)] if seen % size == 0 else []
     return made
+
+
+def reached(epoch: int) -> int:
+    """The watermark after an epoch, in seconds."""
+    return (epoch + 1) * EPOCH - 6
 
 
 def needed(document: Mapping[str, Any], event: str) -> dict[str, Any]:
@@ -232,9 +243,8 @@ def expected(world: World, event: str) -> set[Found]:
         definitions = {name: definition(one) for name, one in needed(world.epochs[first], event).items()}
         rows = [row for epoch in range(first, last + 1) for row in leaf_rows(world, epoch)]
         rows += full_rows(world)
-        reached = (last + 1) * EPOCH - 6
-        rows = [row for row in rows if row["id"] < reached]
-        rows.append({"event": "Z", "time": BEGIN + reached * SECOND, "id": 0, "attrs": {}})
+        rows = [row for row in rows if row["id"] < reached(last)]
+        rows.append({"event": "Z", "time": BEGIN + reached(last) * SECOND, "id": 0, "attrs": {}})
         found |= {(event, tuple(one["ids"])) for one in detect(definitions, rows, [event], end_of_input=False)}
     return found
 
