@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from estream.plan.model import Leaf, Plan
 from estream.spec import model
-from estream.spec.checked import Checked
+from estream.spec.checked import Checked, CheckedQuery
 from estream.stream.column import to_column
-from estream.stream.emission import RECORD, REFUSED, TIME, Emission, Fed, Publication
+from estream.stream.emission import REFUSED, TIME, Emission, Fed, Publication
 from estream.stream.feed import Feed, computed
 from estream.stream.fuse import Fused, fuse, stream_of
-from estream.stream.source import CORRUPT, open_raised
+from estream.stream.source import CORRUPT, open_raised, position
 from estream.stream.sql_branch import Reader, sql_frame
 
 
@@ -125,28 +125,29 @@ def _stream_branch(
         raise TypeError(f"'{stream}' is no stream")
     scan = reader.stream(stream, stream)
     ahead = (spec.max_ahead or checked.ceq.settings.stream.max_ahead).microseconds if refuse_ahead else None
-    fused = fuse(reader.session, checked, stream, scan, _refused(scan, query.time, ahead), set(members))
+    refused = _refused(scan, query, position(scan, spec), ahead)
+    fused = fuse(reader.session, checked, stream, scan, refused, set(members))
     choice = _Choice()
     for name, wanted in members.items():
         choice.add(name, wanted, fused.holds(name), _of(fused, name))
     time = F.unix_micros(fused.column(stream, query.time)).alias(TIME)
-    whole = F.to_json(F.struct(*(fused.column(stream, name).alias(name) for name in query.columns)))
-    record = F.when(fused.refused.isNotNull(), whole).alias(RECORD)
-    frame = fused.frame.select(time, fused.refused.alias(REFUSED), record, *choice.masks, *choice.columns.columns)
+    frame = fused.frame.select(time, fused.refused.alias(REFUSED), *choice.masks, *choice.columns.columns)
     return Branch(frame, stream, tuple(choice.emissions), tuple(choice.fed), tuple(choice.published))
 
 
-def _refused(scan: DataFrame, time: str, ahead: int | None) -> Column:
-    """Why a row is refused; null for one that is right."""
-    when = F.col(f"`{time}`")
+def _refused(scan: DataFrame, query: CheckedQuery, where: Column, ahead: int | None) -> Column:
+    """Why a row is refused, where it was and what it is, as JSON; null for one that is right."""
+    when = F.col(f"`{query.time}`")
+    record = F.to_json(F.struct(*(F.col(f"`{name}`") for name in query.columns)))
     reason = F.when(when.isNull(), F.lit("it has no time"))
     if CORRUPT in scan.columns:
-        unread = F.concat(F.lit("it cannot be read: "), F.col(CORRUPT))
-        reason = F.when(F.col(CORRUPT).isNotNull(), unread).when(when.isNull(), F.lit("it has no time"))
+        record = F.coalesce(F.col(CORRUPT), record)
+        reason = F.when(F.col(CORRUPT).isNotNull(), F.lit("it cannot be read")).when(when.isNull(), "it has no time")
     if ahead is not None:
         limit = F.unix_micros(F.current_timestamp()) + F.lit(ahead)
         reason = reason.when(F.unix_micros(when) > limit, F.lit("its time is too far ahead of the clock"))
-    return reason
+    told = F.to_json(F.struct(reason.alias("reason"), where.alias("position"), record.alias("record")))
+    return F.when(reason.isNotNull(), told)
 
 
 def _query_branch(checked: Checked, name: str, wanted: _Wanted, reader: Reader) -> Branch:

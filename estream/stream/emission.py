@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from estream.plan.model import Leaf
 from estream.stream.feed import Feed
 
-TIME, REFUSED, RECORD = "t", "refused", "record"
-"""Columns of a stream's branch: the time of the source row, why it is refused, and then the row as it came."""
+TIME, REFUSED = "t", "refused"
+"""Columns of a stream's branch: the time of the source row; of one that is refused why, where it was and what it is."""
 
 
 @dataclass(frozen=True, slots=True)

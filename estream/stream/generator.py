@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from estream.event.graph import Graph
 from estream.plan.model import Leaf
-from estream.stream.emission import RECORD, REFUSED, TIME, Emission, Fed, Publication
+from estream.stream.emission import REFUSED, TIME, Emission, Fed, Publication
 from estream.stream.feed import Feed
 from estream.stream.layout import ROWS, Route
 from estream.stream.occurrence import microseconds, occurrences
@@ -103,8 +103,7 @@ class _Work:
         """Times before any condition; a refused row must not move the watermark."""
         refused = batch.column(REFUSED)
         if refused.null_count < batch.num_rows:
-            bad = batch.filter(refused.is_valid())
-            self.dead.append(pa.table([bad.column(REFUSED), bad.column(RECORD)], names=["reason", "record"]))
+            self.dead.append(pa.table([refused.drop_null()], names=[REFUSED]))
             batch = batch.filter(refused.is_null())
         span = pc.min_max(batch.column(TIME)).as_py()
         if span["min"] is not None:

@@ -24,6 +24,7 @@ from estream.stream.analyze import analyze
 from estream.stream.channel_dead_letter import DeadLetter, bury, dead_letters
 from estream.stream.checkpoint import compare, manifest_of, read_manifest, write_manifest
 from estream.stream.clock import write_beats
+from estream.stream.emission import REFUSED
 from estream.stream.late import keep_late
 from estream.stream.layout import timings_of
 from estream.stream.publish import open_publications, publish
@@ -90,10 +91,10 @@ class Runner:
     def _start(self, session: SparkSession) -> StreamingQuery:
         job, shards = self.job, self.job.settings.detection.shards
         register(session)
-        for receiver in receivers(job.checked.queries.values(), job.channels):
-            self._open.enter_context(receiver)
-        reader = Reader(session, job.checked, Files(job.channels), str(self._beats.resolve()))
         try:
+            for receiver in receivers(job.checked.queries.values(), job.channels):
+                self._open.enter_context(receiver)
+            reader = Reader(session, job.checked, Files(job.channels), str(self._beats.resolve()))
             frame = detection_frame(job.plan, job.checked, reader, shards)
             writer = frame.writeStream.queryName(job.plan.name).foreachBatch(self._each).outputMode("append")
             writer = writer.option("checkpointLocation", str((job.checkpoint / "spark").resolve()))
@@ -101,9 +102,9 @@ class Runner:
             writer = writer.trigger(availableNow=True) if job.once else writer.trigger(processingTime=interval)
             write_manifest(job.checkpoint, manifest_of(job.plan, job.checked, shards))
             return writer.start()
-        except SPARK_ERRORS as error:
+        except (*SPARK_ERRORS, EStreamError) as error:
             self._open.close()
-            raise told_by_spark(error, job, session) from error
+            raise error if isinstance(error, EStreamError) else told_by_spark(error, job, session) from error
 
     def _each(self, frame: DataFrame, batch: int) -> None:
         """One micro-batch; it may come again after a crash."""
@@ -124,9 +125,9 @@ class Runner:
 
     def _bury(self, outcome: Outcome) -> None:
         letters = [
-            DeadLetter(source, f"batch {outcome.batch}", row["reason"], row["record"] or "")
+            DeadLetter(source, told.get("position", f"batch {outcome.batch}"), told["reason"], told["record"])
             for source, table in outcome.dead
-            for row in table.to_pylist()
+            for told in map(json.loads, table.column(REFUSED).to_pylist())
         ]
         if letters:
             bury(dead_letters(self.job.channels), letters, self.job.plan.name, outcome.batch)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from estream.plan.model import Leaf
 from estream.plan.need import RAISED_TIME
@@ -22,6 +23,8 @@ CORRUPT = "_corrupt_record"
 """The column in which Spark keeps what it cannot read."""
 
 _TOLERANT = ("json", "csv")
+_FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
+_OFFSET = "_offset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,13 @@ def open_stream(session: SparkSession, query: CheckedQuery, name: str, files: Fi
     for key, value in {**_corrupt(source.format), **source.options}.items():
         reader = reader.option(key, value)
     return reader.name(name).load()
+
+
+def position(scan: DataFrame, stream: model.Stream) -> Column:
+    """Where in its source a row of a scan was: its offset in a channel, or its file; null where neither is known."""
+    if _OFFSET in scan.columns:
+        return F.concat(F.lit("offset "), F.col(_OFFSET).cast("string"))
+    return F.col("_metadata.file_path") if stream.source.format in _FILES else F.lit(None).cast("string")
 
 
 def open_table(session: SparkSession, table: model.Table, files: Files) -> DataFrame:
@@ -79,6 +89,8 @@ def _schema(query: CheckedQuery, kind: str) -> str:
     columns = [f"`{name}` {kind_of}" for name, kind_of in query.columns.items()]
     if isinstance(query.spec, FutureStream):
         columns.append(f"`{BEAT}` boolean")
+    if kind == ChannelSource.name() and _OFFSET not in query.columns:
+        columns.append(f"{_OFFSET} bigint")
     return ", ".join([*columns, f"`{CORRUPT}` string"] if kind in _TOLERANT else columns)
 
 

@@ -15,6 +15,7 @@ CALLS, FAULTS = calls(80), faults(range(3, 80, 9))
 LATE = {"ts": stamp(2), "call": 999, "caller": 1, "area": "north", "seconds": 5.0}
 AHEAD = {**LATE, "call": 998, "ts": "2126-03-01T00:00:00Z"}
 TIMELESS = {**LATE, "call": 997, "ts": None}
+UNREADABLE = '{"ts": "2026-03-'
 
 
 def test_late_and_refused_rows_are_kept_apart_and_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -22,18 +23,19 @@ def test_late_and_refused_rows_are_kept_apart_and_change_nothing(spark: SparkSes
     write_rows(tmp_path / "calls", CALLS, 40)
     write_rows(tmp_path / "faults", FAULTS, 5)
     whole = replayed(spark, path)
-    add(tmp_path / "calls/part-00000.json", json.dumps(AHEAD), json.dumps(TIMELESS), '{"ts": "2026-03-')
+    add(tmp_path / "calls/part-00000.json", json.dumps(AHEAD), json.dumps(TIMELESS), UNREADABLE)
     add(tmp_path / "calls/part-00001.json", json.dumps(LATE))
     board, found = run_once(spark, path)
     assert found == before(path, whole, board.watermark)
     assert found
     letters = channel_rows(tmp_path, "dead_letters")
     assert {letter["source"] for letter in letters} == {"Calls"}
-    assert sorted(letter["reason"].partition(":")[0] for letter in letters) == [
-        "it cannot be read",
-        "it has no time",
-        "its time is too far ahead of the clock",
-    ]
+    assert {letter["position"] for letter in letters} == {f"file:{tmp_path}/calls/part-00000.json"}
+    told = {letter["reason"]: letter["record"] for letter in letters}
+    assert len(told) == len(letters) == 3
+    assert told["it cannot be read"] == UNREADABLE
+    assert json.loads(told["it has no time"])["call"] == TIMELESS["call"]
+    assert json.loads(told["its time is too far ahead of the clock"])["call"] == AHEAD["call"]
     late = channel_rows(tmp_path, "late_rows")
     assert board.late == len(late) > 0
     assert {row["ts"].isoformat() for row in late} == {stamp(2)}

@@ -1,0 +1,102 @@
+"""Rows posted by http come through a live run, joined with a table; wrong ones are refused, or are dead letters."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Sequence
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from estream.app import RunOptions, job_of
+from estream.errors import EStreamError
+from estream.stream.display import Board
+from estream.stream.runner import Job, Runner
+from estream.stream.sink import FileSink
+from tests.stream.project import channel_rows, loaded, stamp, written
+
+LONGEST = 200
+CEQ = """\
+version: 1
+name: posted
+settings: {{detection: {{shards: 2}}}}
+streams:
+  Calls:
+    source: {{format: http, options: {{port: {port}, token: secret}}}}
+    schema: {{ts: timestamp, call: bigint, phone: int, seconds: double}}
+    time: ts
+    watermark: 1 second
+    idle_after: 1 second
+tables:
+  People:
+    source: {{format: csv, options: {{path: "{folder}/people.csv", header: true}}}}
+    schema: {{phone: int, person: string}}
+queries:
+  Named: {{sql: "SELECT c.ts, c.call, c.seconds, p.person FROM Calls c JOIN People p ON c.phone = p.phone"}}
+events:
+  Short: {{on: Named, mask: seconds < 20, id: [call]}}
+  Lengthy: {{on: Named, mask: seconds > 60, id: [call]}}
+  Any: {{on: Calls, id: [call]}}
+  Returned: {{when: Short ; Lengthy, context: chronicle, partition_by: person}}
+  Quiet: {{when: "absent(Any, Any, 2 seconds)", context: continuous}}
+rules:
+  Tell: {{on: Returned, actions: [{{log: "returned"}}]}}
+  Ask: {{on: Quiet, actions: [{{log: "quiet"}}]}}
+"""
+PEOPLE = "phone,person\n1,Ann\n2,Ann\n3,Bob\n"
+
+
+def call(number: int, second: float, phone: int, seconds: float) -> dict[str, Any]:
+    return {"ts": stamp(second), "call": number, "phone": phone, "seconds": seconds}
+
+
+ROWS = [call(1, 0, 1, 5), call(2, 1, 3, 90), call(3, 1.5, 9, 90), call(4, 2, 2, 90)]
+AHEAD = {**call(5, 3, 1, 5), "ts": "2126-03-01T00:00:00Z"}
+
+
+def project(folder: Path) -> tuple[Job, int]:
+    """The job, and the port it listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    (folder / "people.csv").write_text(PEOPLE)
+    (folder / "posted.yaml").write_text(CEQ.format(folder=folder, port=port))
+    return job_of(loaded(folder / "posted.yaml"), folder, {}, RunOptions()), port
+
+
+def post(port: int, rows: Sequence[dict[str, Any]]) -> int:
+    """The status that the receiver answers with."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    headers = {"Content-Type": "application/x-ndjson", "Authorization": "Bearer secret"}
+    connection.request("POST", "/Calls", "".join(f"{json.dumps(row)}\n" for row in rows), headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_posted_rows_are_joined_with_a_table_and_detected(spark: SparkSession, tmp_path: Path) -> None:
+    job, port = project(tmp_path)
+    board, folder = Board(job.plan), tmp_path / "detections"
+    runner = Runner(job, spark, FileSink(folder, job.plan).take, board.note)
+    try:
+        with pytest.raises(EStreamError, match="cannot listen at"):
+            Runner(job, spark, lambda batch, table: None, lambda outcome: None)
+        assert post(port, [{**ROWS[0], "call": "none"}]) == 400
+        assert post(port, [*ROWS, AHEAD]) == 200
+        until = time.monotonic() + LONGEST
+        while len(written(folder)) < 2 and time.monotonic() < until:
+            assert not runner.wait(0.25)
+    finally:
+        runner.stop()
+    told = [(one["event"], [part["id"] for part in one["constituents"]], one["end"]) for one in written(folder)]
+    assert sorted(told) == [("Quiet", [4], "2026-03-01T00:00:04Z"), ("Returned", [1, 4], "2026-03-01T00:00:02Z")]
+    assert [(row["source"], row["position"]) for row in channel_rows(tmp_path, "dead_letters")] == [
+        ("Calls", "offset 4")
+    ]
+    assert board.rows["Calls"] == len(ROWS) + 1
+    with pytest.raises(ConnectionRefusedError):
+        post(port, ROWS)
