@@ -163,7 +163,7 @@ def run(
     from estream.app_changes import Versions, read_overrides
     from estream.app_counts import counting
     from estream.app_futures import Futures
-    from estream.stream.run import Way
+    from estream.stream.run import Stop, Way
     from estream.stream.run import run as run_job
 
     def job_from(file: Path, overrides: Overrides) -> Job:
@@ -182,9 +182,11 @@ def run(
         job = job_from(loaded.file, overrides)
     folder = root / job.settings.paths.state / job.plan.name
     way = Way(out, options.is_shown, options.seconds)
-    versions = Versions(job, root, loaded.file, job_from, callbacks or {}, futures.at_work)
-    with counting(job, root) as watch:
-        return run_job(job, way, folder, options.conf, versions.takers, None if options.once else versions, watch)
+    stop = Stop()
+    versions = Versions(job, root, loaded.file, job_from, callbacks or {}, futures.at_work, stop.is_asked)
+    with counting(job, root, stop.is_asked) as watch:
+        changing = None if options.once else versions
+        return run_job(job, way, folder, options.conf, versions.takers, changing, watch, stop)
 
 
 def _observing(loaded: Loaded, callbacks: Mapping[str, Sequence[Callable[..., Any]]]) -> Loaded:

@@ -37,6 +37,8 @@ class Versions:
     """Functions that were registered in code."""
     futures: Takers = no_takers
     """The future queries of a version at work."""
+    is_stopping: Callable[[], bool] = lambda: False
+    """Whether the run is to end: then a history that is away is not waited for."""
     _asked: tuple[Path, Overrides] | None = None
 
     def propose(self, request: Request) -> Job:
@@ -73,7 +75,9 @@ class Versions:
         with ExitStack() as opened:
             takes = opened.enter_context(self.futures(job))
             if job.plan.rules or self.callbacks:
-                rules = rules_at_work(job.checked, job.plan, job.settings, self.root, job.channels, self.callbacks)
+                rules = rules_at_work(
+                    job.checked, job.plan, job.settings, self.root, job.channels, self.callbacks, self.is_stopping
+                )
                 takes = (*takes, opened.enter_context(rules).take)
             yield takes
 

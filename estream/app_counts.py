@@ -11,7 +11,7 @@ from estream.errors import EStreamError
 from estream.history.database import Database
 from estream.history.store import DatabaseStore
 from estream.rule.recorder import patiently
-from estream.rule.store import StoreStopped
+from estream.rule.store import StoreAway, StoreStopped
 from estream.stream.fuse import stream_of
 from estream.stream.runner import Job
 from estream.stream.sink import Outcome
@@ -35,8 +35,11 @@ def counts_of(job: Job, outcome: Outcome) -> Counted:
 
 
 @contextmanager
-def counting(job: Job, root: Path) -> Iterator[Callable[[Outcome], None]]:
-    """What is told of each micro-batch and counts it; a history is made only if there is something to count."""
+def counting(job: Job, root: Path, is_stopping: Callable[[], bool]) -> Iterator[Callable[[Outcome], None]]:
+    """What is told of each micro-batch and counts it; a history is made only if there is something to count.
+
+    Once it `is_stopping`, a history that is away is not waited for.
+    """
     database = Database(job.settings.history.url, root)
     store = DatabaseStore(database, job.plan.name)
     made: list[bool] = []
@@ -51,9 +54,9 @@ def counting(job: Job, root: Path) -> Iterator[Callable[[Outcome], None]]:
         counted = counts_of(job, outcome)
         try:
             if counted:
-                patiently(lambda: count(outcome.batch, counted), lambda: False)
-        except StoreStopped as stopped:
-            raise EStreamError(str(stopped)) from None
+                patiently(lambda: count(outcome.batch, counted), is_stopping)
+        except (StoreAway, StoreStopped) as error:
+            raise EStreamError(str(error)) from None
 
     try:
         yield watch

@@ -48,8 +48,12 @@ def rules_at_work(
     root: Path,
     channels: Path,
     callbacks: Mapping[str, Sequence[Callback]] | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Agenda]:
-    """The agenda of a plan, started: its `take` takes the detections of each micro-batch."""
+    """The agenda of a plan, started: its `take` takes the detections of each micro-batch.
+
+    Once it `is_stopping`, a history that is away is not waited for.
+    """
     inserter = Inserter()
     services = Services(
         root=root,
@@ -66,7 +70,8 @@ def rules_at_work(
         opened.callback(inserter.close)
         database = Database(settings.history.url, root)
         opened.callback(database.close)
-        agenda = Agenda(rules, DatabaseStore(database, plan.name), settings.rules, services)
+        store = DatabaseStore(database, plan.name)
+        agenda = Agenda(rules, store, settings.rules, services, is_stopping=is_stopping)
         opened.callback(agenda.close)
         agenda.start()
         pruner = Pruner(database, settings.history.keep.microseconds)

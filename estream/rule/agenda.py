@@ -7,6 +7,7 @@ first attempts stand in line: what fails is retried off line, from the record.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +30,7 @@ from estream.rule.off_line import PAGE, OffLine
 from estream.rule.perform import Performer, Work
 from estream.rule.recorder import Reach, Recorder, patiently
 from estream.rule.rule import RuleSet
-from estream.rule.store import COUPLINGS, Coupling, NewFiring, Outcome, Store, StoredFiring, StoreStopped
+from estream.rule.store import COUPLINGS, Coupling, NewFiring, Outcome, Store, StoreAway, StoredFiring, StoreStopped
 from estream.rule.throttle import Throttle
 from estream.settings import RuleSettings
 
@@ -42,6 +43,8 @@ SLICE: Final = 1_000
 KEPT: Final = 10_000
 """Detections of a micro-batch that may all be Python objects at the same time."""
 
+log: Final = logging.getLogger("estream.rules")
+
 
 def now() -> int:
     """Microseconds since the epoch."""
@@ -50,6 +53,10 @@ def now() -> int:
 
 def _unwatched(point: str) -> None:
     return
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +112,15 @@ class Agenda:
         services: Services,
         clock: Callable[[], int] = now,
         reach: Reach = _unwatched,
+        is_stopping: Callable[[], bool] = _never,
     ) -> None:
-        """`reach` is told each of POINTS when it is reached."""
-        self.rules, self._store, self._reach = rules, store, reach
+        """`reach` is told each of POINTS when it is reached.
+
+        Once it `is_stopping`, a history that is away is not waited for.
+        """
+        self.rules, self._store, self._reach, self._is_stopping = rules, store, reach, is_stopping
         self._over = threading.Event()
-        self._recorder = Recorder(store, reach)
+        self._recorder = Recorder(store, reach, is_stopping)
         self._throttle = Throttle(lambda rule, keys: self._ask(lambda: store.last_fired(rule, keys)))
         cascade = Cascade(
             rules.raised, settings.cascade_depth, services.raise_event,
@@ -118,7 +129,9 @@ class Agenda:
         self._performer = Performer(
             rules.ceq, Fence(), Breakers(clock), self._throttle, cascade, self._recorder, services.loop, clock, reach
         )
-        self._off_line = OffLine(rules, store, self._performer, self._over, settings.queue, settings.workers)
+        self._off_line = OffLine(
+            rules, store, self._performer, self._over, self._is_over, settings.queue, settings.workers
+        )
 
     def start(self) -> None:
         """Make the rules known, run what was recorded and not finished, and begin to work off line."""
@@ -128,6 +141,8 @@ class Agenda:
             self._recover()
         except StoreStopped as stopped:
             raise EStreamError(str(stopped)) from None
+        except StoreAway as away:
+            raise EStreamError(f"stopped while the history is away: {away}") from None
         self._off_line.begin_retries()
 
     def take(self, batch: int, detections: pa.Table) -> Taken:
@@ -136,6 +151,9 @@ class Agenda:
             return self._take(batch, detections)
         except StoreStopped as stopped:
             raise EStreamError(str(stopped)) from None
+        except StoreAway as away:
+            log.warning("stopped while the history is away: the next start takes this micro-batch again")
+            raise EStreamError(f"stopped while the history is away: {away}") from None
 
     def status(self) -> Status:
         """How far behind rules are, for people and for metrics."""
@@ -157,9 +175,13 @@ class Agenda:
         self._store.close()
 
     def _ask(self, ask: Callable[[], Any]) -> Any:
-        return patiently(ask, self._over.is_set)
+        return patiently(ask, self._is_over)
+
+    def _is_over(self) -> bool:
+        return self._over.is_set() or self._is_stopping()
 
     def _take(self, batch: int, detections: pa.Table) -> Taken:
+        self._off_line.require_working()
         table = in_order(self.rules.layout, detections)
         fresh = self._fresh(table)
         firings = assign(self.rules, fresh, self._throttle) if fresh.num_rows else {}

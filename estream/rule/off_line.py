@@ -26,9 +26,18 @@ class OffLine:
     """The threads that run what the stream does not wait for. `over` ends them."""
 
     def __init__(
-        self, rules: RuleSet, store: Store, performer: Performer, over: threading.Event, queue: int, workers: int
+        self,
+        rules: RuleSet,
+        store: Store,
+        performer: Performer,
+        over: threading.Event,
+        is_over: Callable[[], bool],
+        queue: int,
+        workers: int,
     ) -> None:
-        self._rules, self._store, self._performer, self._over = rules, store, performer, over
+        """A history that is away is waited for until it `is_over`."""
+        self._rules, self._store, self._performer, self._over, self._is_over = rules, store, performer, over, is_over
+        self._failure: StoreStopped | StoreAway | None = None
         self._queue: Queue[Work] = Queue(queue)
         self._workers = workers
         self._threads: list[threading.Thread] = []
@@ -58,11 +67,20 @@ class OffLine:
     def drain(self, seconds: float) -> bool:
         """Wait until no detached firing waits or runs, at most so long; whether it came to that."""
         with self._queue.all_tasks_done:
-            return self._queue.all_tasks_done.wait_for(lambda: not self._queue.unfinished_tasks, seconds)
+            self._queue.all_tasks_done.wait_for(
+                lambda: self._failure is not None or not self._queue.unfinished_tasks, seconds
+            )
+            return not self._queue.unfinished_tasks
+
+    def require_working(self) -> None:
+        """Raise what ended a thread: the history has stopped, or is away at the end."""
+        if self._failure is not None:
+            raise self._failure
 
     def detach(self, work: Work) -> None:
         """Hand over a firing; if the workers are too far behind, the stream waits and says so."""
         while not self._over.is_set():
+            self.require_working()
             try:
                 self._queue.put(work, block=self.is_full, timeout=_LOOK)
                 self.is_full = False
@@ -78,11 +96,14 @@ class OffLine:
         thread.start()
 
     def _fenced(self, serve: Callable[[], None]) -> None:
-        """A history that stopped, or that is away at the end, ends the thread: the stream meets it and tells."""
+        """A history that stopped, or that is away at the end, ends the thread: the stream is told."""
         try:
             serve()
         except (StoreStopped, StoreAway) as error:
             log.error("%s", error)
+            with self._queue.all_tasks_done:
+                self._failure = error
+                self._queue.all_tasks_done.notify_all()
 
     def _serve(self) -> None:
         while not self._over.is_set():
@@ -98,13 +119,13 @@ class OffLine:
         clock, recorder, failed = self._performer.clock, self._performer.recorder, self._performer.failed
         while not self._over.is_set():
             failed.clear()
-            due = patiently(lambda: self._store.due(clock(), PAGE), self._over.is_set)
+            due = patiently(lambda: self._store.due(clock(), PAGE), self._is_over)
             for group in _groups([one for one in due if one.rule in self._rules.rules], self._workers):
                 self._performer.together([self._again(one) for one in group])
                 if self._over.is_set():
                     return
             recorder.flush()
-            following = patiently(self._store.next_due, self._over.is_set)
+            following = patiently(self._store.next_due, self._is_over)
             wait = IDLE if following is None else min((following - clock()) / 1e6, IDLE)
             failed.wait(max(wait, 0.01))
 

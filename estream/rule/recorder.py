@@ -45,8 +45,9 @@ def patiently(ask: Callable[[], Given], is_over: Callable[[], bool]) -> Given:
 class Recorder:
     """One thread that writes outcomes in groups: whatever came while the last group was written is the next one."""
 
-    def __init__(self, store: Store, reach: Reach) -> None:
-        self._store, self._reach = store, reach
+    def __init__(self, store: Store, reach: Reach, is_stopping: Callable[[], bool]) -> None:
+        """Once it `is_stopping`, a history that is away is not waited for."""
+        self._store, self._reach, self._is_stopping = store, reach, is_stopping
         self._changed = threading.Condition()
         self._started: dict[tuple[str, int], None] = {}
         self._outcomes: list[Outcome] = []
@@ -57,8 +58,9 @@ class Recorder:
         self._thread.start()
 
     def started(self, rule: str, detection: int) -> None:
-        """A firing runs now."""
+        """A firing is about to run: it must not if what becomes of it cannot be recorded."""
         with self._changed:
+            self._require_working()
             self._started[rule, detection] = None
             if not self._is_writing:
                 self._changed.notify_all()
@@ -96,7 +98,7 @@ class Recorder:
                 self._started, self._outcomes, self._is_writing = {}, [], True
             try:
                 self._reach("before outcome")
-                patiently(lambda: self._store.finish(started, outcomes), lambda: self._is_closed)  # noqa: B023
+                patiently(lambda: self._store.finish(started, outcomes), self._is_over)  # noqa: B023
                 self._reach("after outcome")
             except (StoreAway, StoreStopped) as error:
                 self.failure = error
@@ -105,6 +107,9 @@ class Recorder:
                 self._changed.notify_all()
             if self.failure is not None:
                 return
+
+    def _is_over(self) -> bool:
+        return self._is_closed or self._is_stopping()
 
     def close(self) -> None:
         """Write what is left and end; what cannot be written is run again after the next start."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -45,6 +46,17 @@ class Way:
     seconds: float | None = None
 
 
+@dataclass(slots=True)
+class Stop:
+    """Whether a run was asked to end: then nothing that is away is waited for."""
+
+    asked: bool = False
+
+    def is_asked(self) -> bool:
+        """Whether it was."""
+        return self.asked
+
+
 Watch = Callable[[Outcome], None]
 """Told everything that a micro-batch gave."""
 
@@ -61,18 +73,20 @@ def run(
     takers: Takers = no_takers,
     changes: Changing | None = None,
     watches: Watch = _unwatched,
+    stop: Stop | None = None,
 ) -> Board:
     """Run until it ends, its time is over or a signal comes; gives the figures. `folder` keeps the detections.
 
     `takers` opens what takes the detections of a job besides; `changes` says what becomes of requests to change the
-    run, without which there are none. `watches` is told everything that each micro-batch gave.
+    run, without which there are none. `watches` is told everything that each micro-batch gave. `stop` tells others
+    that the end was asked for.
     """
     refuse_changes(job)
     board = Board(job.plan)
     with ExitStack() as opened:
         desk = opened.enter_context(desk_of(job.checkpoint))
         console = Console(file=way.out)
-        stopping = opened.enter_context(_signals(console))
+        stopping = opened.enter_context(_signals(console, stop or Stop()))
         with rehearsed(job.plan, job.checked):
             session = open_session(job.settings, job.plan.name, conf, folder / "spark.log")
         stopping.listen()
@@ -89,9 +103,9 @@ def run(
 
         going = Live(job, session, start, taking)
         opened.callback(going.stop)
-        if not stopping.asked:
+        if not stopping.stop.asked:
             going.begin()
-            _wait(going, desk, changes, stopping, way.seconds)
+            _wait(going, desk, changes, stopping.stop, way.seconds)
     return board
 
 
@@ -116,43 +130,47 @@ def _watching(board: Board, draw: Callable[[], None] | None, also: Watch) -> Wat
     return watch
 
 
-def _wait(going: Live, desk: Desk, changes: Changing | None, stopping: _Stopping, seconds: float | None) -> None:
+def _wait(going: Live, desk: Desk, changes: Changing | None, stop: Stop, seconds: float | None) -> None:
     until = None if seconds is None else time.monotonic() + seconds
-    while not stopping.asked and (until is None or time.monotonic() < until):
+    while not stop.asked and (until is None or time.monotonic() < until):
         if going.wait(_LOOK):
             return
         for number, request in desk.pending():
             desk.answer(number, NO_CHANGES if changes is None else answered(going, request, changes))
+    stop.asked = True
 
 
 @dataclass(slots=True)
 class _Stopping:
-    """Whether a signal has asked to stop; the micro-batch under way is finished first."""
+    """Signals ask to stop; the micro-batch under way is finished first."""
 
     console: Console
-    asked: bool = False
+    stop: Stop
 
     def listen(self) -> None:
         """Take the signals. Spark takes them for itself when a session is made: then it has to be said again."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # Python gives signals to the main thread alone: who runs a file on another one stops it otherwise
         for number in _SIGNALS:
             signal.signal(number, self._ask)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked and number == signal.SIGINT:
+        if self.stop.asked and number == signal.SIGINT:
             # Who asks twice does not want to wait. What is under way is run again by the next start, as after a crash.
             self.console.show_cursor()
             os._exit(INTERRUPTED)
-        self.asked = True
+        self.stop.asked = True
 
 
 @contextmanager
-def _signals(console: Console) -> Iterator[_Stopping]:
+def _signals(console: Console, stop: Stop) -> Iterator[_Stopping]:
     """Listen to the signals that ask to stop, and leave them as they were."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    stopping = _Stopping(console)
+    stopping = _Stopping(console, stop)
     stopping.listen()
     try:
         yield stopping
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)

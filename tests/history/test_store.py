@@ -192,6 +192,62 @@ def test_while_the_database_is_away_the_stream_waits_and_then_goes_on(server: Se
     database.close()
 
 
+def test_who_is_told_to_stop_does_not_wait_for_a_database_that_is_away(server: Server) -> None:
+    database, stopping, gate = Database(server.url), [False], threading.Event()
+    with database.begin() as connection:
+        connection.exec_driver_sql("DROP SCHEMA public CASCADE")
+        connection.exec_driver_sql("CREATE SCHEMA public")
+    apart = TEXT.replace("slow: {on: Pair, throttle: 1 h,", "slow: {on: Pair, coupling: detached,")
+    told: list[str] = []
+
+    def take(desk: Desk) -> None:
+        try:
+            desk.agenda.take(1, desk.detect(*(row for n in range(2, 9) for row in pair(n, n))))
+        except EStreamError as error:
+            told.append(str(error))
+
+    with Desk(apart, database, {"slow": [lambda d: gate.wait(30)]}, is_stopping=lambda: stopping[0]) as desk:
+        desk.agenda.take(0, desk.detect(*pair(1, 1)))
+        server.stop()
+        try:
+            taking = threading.Thread(target=take, args=(desk,))
+            taking.start()
+            gate.set()
+            taking.join(0.5)
+            assert taking.is_alive()
+            stopping[0] = True
+            taking.join(30)
+            desk.agenda.drain(30)
+        finally:
+            stopping[0] = True
+            desk.agenda.close()
+            server.start()
+    assert len(told) == 1
+    assert told[0].startswith("stopped while the history is away: ")
+    with Desk(apart, database) as desk:
+        take(desk)
+        assert desk.agenda.drain(30)
+    assert states(database) == {"done": 16}
+    database.close()
+
+
+def test_no_action_runs_whose_outcome_cannot_be_recorded(database: Database) -> None:
+    ran: list[int] = []
+
+    def note(detection: Detection) -> None:
+        if not ran:
+            with database.begin() as connection:
+                connection.execute(text("UPDATE owners SET token = 'another'"))
+        ran.append(detection.A.n)
+
+    apart = TEXT.replace("slow: {on: Pair, throttle: 1 h,", "slow: {on: Pair, coupling: detached,")
+    with Desk(apart, database, {"slow": [note], "notify": [note]}) as desk:
+        with pytest.raises(EStreamError, match="runs already with this history"):
+            desk.agenda.take(0, desk.detect(*(row for n in range(3_000) for row in pair(n, n + 1))))
+        desk.agenda.drain(30)
+    assert len(ran) < 1_000
+
+
 def test_a_database_without_room_is_a_clean_stop_and_it_goes_on_later(tmp_path: Any) -> None:
     database = Database(f"sqlite:///{tmp_path}/history.db")
     database.upgrade()

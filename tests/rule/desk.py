@@ -82,6 +82,7 @@ class Desk:
     reach: Callable[[str], None] = lambda point: None
     clock: Callable[[], int] = now
     name: str = "test"
+    is_stopping: Callable[[], bool] = lambda: False
 
     def __post_init__(self) -> None:
         known = load(STREAM + self.text)[0].rules
@@ -89,7 +90,9 @@ class Desk:
         self.checked, self.plan = load(STREAM + self.text, observe)
         self.rules: RuleSet = build_rules(self.checked, self.plan, self.settings, self.services, self.callbacks)
         self.store = DatabaseStore(self.database, self.name, self.clock)
-        self.agenda = Agenda(self.rules, self.store, self.settings, self.services, self.clock, self.reach)
+        self.agenda = Agenda(
+            self.rules, self.store, self.settings, self.services, self.clock, self.reach, self.is_stopping
+        )
 
     def detect(self, *rows: tuple[str, float, Mapping[str, Any]]) -> pa.Table:
         """The detections in rows."""
