@@ -1,4 +1,4 @@
-"""Eighth pass: how much every node keeps for one key, with a warning where nothing bounds it."""
+"""Ninth pass: how much every node keeps for one key, with a warning where nothing bounds it."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from estream.errors import Problem
 from estream.plan.bound import bound
 from estream.plan.cut import cut
+from estream.plan.detach import detach
 from estream.plan.draft import Draft
 from estream.plan.group import group
 from estream.plan.inherit import inherit
@@ -28,6 +29,7 @@ PASSES: tuple[tuple[Pass, str], ...] = (
     (place, "put every conjunct of a mask at the node where it is asked"),
     (cut, "relay named events whose occurrences are partitioned otherwise"),
     (share, "make the nodes with their signatures, equal ones once"),
+    (detach, "copy what is shared where the same rows have different keys"),
     (separate, "copy what would have to run both before and after a relay"),
     (group, "group the nodes that are partitioned alike, and order the groups in stages"),
     (bound, "bound the state of every node and collect the timers"),

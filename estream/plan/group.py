@@ -1,4 +1,4 @@
-"""Seventh pass: nodes that are partitioned alike form a group; relays put a group into a later stage."""
+"""Eighth pass: nodes that are partitioned alike form a group; relays put a group into a later stage."""
 
 from __future__ import annotations
 

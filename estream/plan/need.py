@@ -1,4 +1,4 @@
-"""Ninth pass: which events come in from outside, and which of their columns have to travel."""
+"""Tenth pass: which events come in from outside, and which of their columns have to travel."""
 
 from __future__ import annotations
 

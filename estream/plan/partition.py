@@ -31,7 +31,7 @@ def _from_map(
     draft: Draft, definition: Definition, given: Mapping[Text, tuple[Text, ...]]
 ) -> tuple[Mapping[str, Key], list[Problem]]:
     named = once(use.event for use in uses(definition.root))
-    leaves = once(leaf for use in uses(definition.root) for leaf in constituents(draft, use))
+    leaves = draft.leaves_of[definition.name].every
     problems: list[Problem] = []
     for name, attributes in given.items():
         if name not in named and name not in leaves:

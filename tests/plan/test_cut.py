@@ -79,3 +79,24 @@ def test_events_used_in_two_partitionings_have_one_relay_for_each() -> None:
         }
     )
     assert sorted(relays(found)) == [("X", ("v",), 1), ("X", ("w",), 1)]
+
+
+def test_an_event_that_keys_a_leaf_otherwise_is_relayed_though_its_last_constituent_has_the_same_key() -> None:
+    found = planned(
+        {
+            "X": {"when": "A ; C", "partition_by": {"A": "v", "C": "k"}},
+            "E": {"when": "X ; A", "partition_by": "k"},
+        }
+    )
+    assert relays(found) == [("X", ("k",), 1)]
+
+
+def test_of_two_events_that_key_a_leaf_otherwise_one_is_relayed() -> None:
+    found = planned(
+        {
+            "X": {"when": "A ; C", "partition_by": "k"},
+            "Y": {"when": "A ; D", "partition_by": {"A": "v", "D": "k"}},
+            "E": {"when": "X ; Y", "partition_by": "k"},
+        }
+    )
+    assert relays(found) == [("Y", ("k",), 1)]

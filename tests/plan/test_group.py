@@ -60,6 +60,27 @@ def test_only_relays_cross_and_always_to_a_later_stage(x: list[str], y: list[str
         assert len({node.key for node in nodes if node.group == group and node.operator in ("leaf", "relay")}) == 1
 
 
+MAPS = st.fixed_dictionaries(dict.fromkeys("ABCD", st.sampled_from(["k", "v"])))
+
+
+@given(MAPS, MAPS, MAPS)
+def test_in_a_group_every_event_has_one_key(x: dict[str, str], y: dict[str, str], e: dict[str, str]) -> None:
+    found = planned(
+        {
+            "X": {"when": "A ; B", "partition_by": {name: x[name] for name in "AB"}},
+            "Y": {"when": "X and C", "partition_by": {name: y[name] for name in "ABC"}},
+            "E": {"when": "(Y ; X) or (C ; D)", "partition_by": e},
+        }
+    )
+    assert found.errors == []
+    nodes = found.plan.nodes
+    leaves = {(node.group, node.source, node.key) for node in nodes if node.operator == "leaf"}
+    assert len(leaves) == len({(group, event) for group, event, _ in leaves})
+    for node in nodes:
+        for operand in (nodes[number] for number in node.operands):
+            assert operand.group == node.group if node.operator != "relay" else operand.stage < node.stage
+
+
 def test_a_partitioning_that_would_feed_itself_gets_copies_of_what_it_shares() -> None:
     found = planned(
         {

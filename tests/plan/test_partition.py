@@ -50,6 +50,11 @@ def test_a_map_that_names_what_is_not_in_the_expression() -> None:
     assert found.errors == [("C", "event 'E': partition_by names 'C', which is not in its expression")]
 
 
+def test_a_map_may_name_a_leaf_inside_a_named_event_that_is_never_a_constituent() -> None:
+    events = {"X": {"when": "absent(A, B, 1 min)"}, "E": {"when": "X ; C", "partition_by": dict.fromkeys("ABC", "k")}}
+    assert planned(events).errors == []
+
+
 def test_keys_of_different_lengths() -> None:
     ((marked, message),) = errors("A ; B", {"A": ["k", "v"], "B": "k"})
     assert (marked, message) == ("B", "event 'E': partition_by gives A 2 attributes and B 1 attribute")
