@@ -21,6 +21,8 @@ Words = npt.NDArray[np.int64]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 DAY = timedelta(days=1)
+CALENDAR = (datetime(9900, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
+"""As far as there is cron: the search for the next time must stay within the calendar, which ends with 9999."""
 
 
 def instants(temporal: Temporal, first: int | None, since: int, limit: int) -> Iterator[int]:
@@ -39,6 +41,9 @@ def _cron(text: str, timezone: str, begin: int, limit: int) -> Iterator[int]:
     """The instants of the wall-clock times, which do not depend on where the search for them begins."""
     from croniter import croniter
 
+    limit = min(limit, CALENDAR)
+    if begin >= limit:
+        return
     zone = ZoneInfo(timezone)
     minute, hour, *_ = text.split()
     follows_clock = minute.startswith("*") or hour.startswith("*")

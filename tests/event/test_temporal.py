@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from estream.event.state import BEGINNING
 from estream.event.temporal import instants
+from estream.event.words import FOREVER
 from estream.plan.model import Temporal
 from estream.testing import WHOLE, Cuts, Row, run
 from tests.reference.detection import detect as reference
@@ -15,6 +17,8 @@ from tests.reference.temporal import instants as reference_instants
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
+FAR = 253_402_300_799 * SECOND
+"""The last second of the calendar."""
 
 
 def ends(events: dict[str, Any], hours: list[float], cuts: Cuts = WHOLE) -> list[float]:
@@ -85,6 +89,18 @@ def test_cron_does_not_depend_on_where_the_input_is_cut(cron: str, zone: str, da
     ]
     assert cut == list(instants(temporal, begin, begin, end))
     assert cut == reference_instants({"cron": cron, "timezone": zone}, begin, end - 1)
+
+
+@pytest.mark.parametrize("limit", [BEGINNING, -FAR, 0, 1])
+def test_before_the_watermark_has_come_to_the_first_row_there_is_no_cron(limit: int) -> None:
+    assert list(instants(Temporal("Tick", cron="* * * * *", timezone="Europe/Zurich"), 1, BEGINNING, limit)) == []
+
+
+def test_cron_ends_before_the_calendar_does() -> None:
+    cron = Temporal("Tick", cron="0 0 1 1 *", timezone="Pacific/Auckland")
+    last = [datetime.fromtimestamp(time // SECOND, UTC).year for time in instants(cron, FAR - 900_000 * HOUR, 0, FAR)]
+    assert last == [9897, 9898, 9899]
+    assert list(instants(cron, FAR + 1, BEGINNING, FOREVER)) == []
 
 
 def test_a_temporal_event_belongs_to_a_partition_that_begins_later() -> None:
