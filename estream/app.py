@@ -174,7 +174,8 @@ def run(
         job = job_of(_observing(version, callbacks or {}), root, environment, options)
         return futures.job(job, _observed(version, callbacks or {}))
 
-    futures = Futures(root)
+    stop = Stop()
+    futures = Futures(root, stop.is_asked)
     job = job_for(loaded)
     overrides = read_overrides(job.checkpoint, loaded.file)
     if not overrides.is_empty:
@@ -182,7 +183,6 @@ def run(
         job = job_from(loaded.file, overrides)
     folder = root / job.settings.paths.state / job.plan.name
     way = Way(out, options.is_shown, options.seconds)
-    stop = Stop()
     versions = Versions(job, root, loaded.file, job_from, callbacks or {}, futures.at_work, stop.is_asked)
     with counting(job, root, stop.is_asked) as watch:
         changing = None if options.once else versions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,8 @@ class Futures:
     """The future queries of each version of a file."""
 
     root: Path
+    is_stopping: Callable[[], bool] = lambda: False
+    """Whether the run is to end: then no query is waited for."""
     _own: dict[int, tuple[dict[str, Schedule], dict[str, Future]]] = field(default_factory=dict)
     """By the number of a job: its schedules, and its queries."""
 
@@ -70,13 +72,14 @@ class Futures:
             future_channel(job.channels / future.channel, future.checked.queries[future.query])
         with ExitStack() as opened:
             store = opened.enter_context(self._store(job))
-            stage = SparkStage(futures, SparkSession.builder.getOrCreate())
+            stage = SparkStage(futures, SparkSession.builder.getOrCreate(), self.is_stopping)
             opened.callback(stage.stop)
             known = store.all()
             current = {name: _latest(one, known.get(name)) for name, one in schedules.items()}
             scheduler = Scheduler(store, current, stage, now)
             opened.callback(scheduler.close)
             scheduler.begin()
+            stage.require_well()
             yield (stage.take,)
 
     def _known(self, job: Job) -> dict[str, Schedule]:

@@ -119,7 +119,7 @@ class Scheduler:
         if query not in self._going:
             self._stage.start(query)
             self._going.add(query)
-        elif self._stage.is_over(query):
+        if self._stage.is_over(query):
             self._stage.end(query)
             self._mark(query, "over")
 

@@ -30,11 +30,18 @@ class FutureStream(model.Stream):
 
 def on_channels(checked: Checked, channels: Mapping[str, str]) -> Checked:
     """The file with some of its queries as streams, each from the channel given by its name."""
+    late = Duration.of(f"{lateness(checked)} us")
     queries = {
-        name: _as_stream(query, channels[name]) if name in channels else query
+        name: _as_stream(query, channels[name], late) if name in channels else query
         for name, query in checked.queries.items()
     }
     return replace(checked, queries=queries)
+
+
+def lateness(checked: Checked) -> int:
+    """How late a row of any stream of a file may come, in microseconds: rows of a query are in no better order."""
+    usual = checked.ceq.settings.stream.watermark
+    return max((stream.watermark or usual).microseconds for stream in checked.ceq.streams.values())
 
 
 def future_channel(path: Path, query: CheckedQuery) -> Channel:
@@ -49,12 +56,12 @@ def with_beats(rows: pa.Table, schema: pa.Schema, time: str, beats: Iterable[int
     return pa.concat_tables([marked.select(schema.names).cast(schema), pa.Table.from_pylist(told, schema=schema)])
 
 
-def _as_stream(query: CheckedQuery, channel: str) -> CheckedQuery:
+def _as_stream(query: CheckedQuery, channel: str, late: Duration) -> CheckedQuery:
     spec = FutureStream.model_construct(
         source=model.Source.model_construct(channel=Text(channel), format=None, options={}),
         columns={Text(name): Text(str(kind)) for name, kind in query.columns.items()},
         time=Text(query.time or ""),
-        watermark=Duration.of("1 us"),
+        watermark=late,
         # It is never idle: its beats say how far it is. The last one is thousands of years ahead.
         idle_after=Duration.of("3650000 days"),
         max_ahead=Duration.of("3650000 days"),

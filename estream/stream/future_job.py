@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from estream.errors import EStreamError
 from estream.spec.checked import Checked
 from estream.spec.future import Span
-from estream.stream.future import future_channel, with_beats
+from estream.stream.future import future_channel, lateness, with_beats
 from estream.stream.runner import SPARK_ERRORS, Job, sentence
 from estream.stream.session import for_detection
 from estream.stream.source import Files
@@ -62,7 +62,10 @@ class Future:
         """Write rows and beats to the channel; what a writer repeats is not added again."""
         query = self.checked.queries[self.query]
         channel = future_channel(self.job.channels / self.channel, query)
-        whole = with_beats(rows, channel.schema, query.time or "", beats)
+        # Who reads the channel takes its greatest time for that much less.
+        late = lateness(self.checked)
+        shifted = [beat if beat >= OVER else beat + late for beat in beats]
+        whole = with_beats(rows, channel.schema, query.time or "", shifted)
         if whole.num_rows:
             channel.append(whole, writer=f"{self.job.plan.name} {writer}", version=version)
 
@@ -90,7 +93,7 @@ class FutureRunner:
             writer = writer.trigger(availableNow=True) if job.once else writer.trigger(processingTime=interval)
             self._query = writer.outputMode("append").start()
         except SPARK_ERRORS as error:
-            raise EStreamError(f"query '{future.query}': Spark says: {sentence(str(error))}") from error
+            raise self._told(error) from error
 
     def _each(self, frame: DataFrame, batch: int) -> None:
         reached = self.reached
@@ -102,30 +105,53 @@ class FutureRunner:
     @property
     def reached(self) -> int | None:
         """The watermark of the next micro-batch, which Spark writes with each commit; None before the first."""
-        commits = [*(self.future.checkpoint / "spark" / "commits").glob("[0-9]*")]
-        if not commits:
-            return None
-        last = max(commits, key=lambda path: int(path.name))
-        facts = json.loads(last.read_text(encoding="utf-8").splitlines()[-1])
-        return int(facts["nextBatchWatermarkMs"]) * 1000
+        return self._committed[1]
 
     @property
     def is_over(self) -> bool:
         """Whether it has given all the rows of its span."""
-        stop, reached = self.future.span.stop, self.reached
+        stop, (batch, reached) = self.future.span.stop, self._committed
         if stop is None or reached is None or reached < stop:
             return False
-        left = sum(operator["numRowsTotal"] for operator in self._progress.get("stateOperators", []))
-        return left == 0 or reached >= stop + GRACE
+        return reached >= stop + GRACE or not self._has_state(batch)
 
-    def wait(self, seconds: float | None = None) -> bool:
+    def _has_state(self, batch: int) -> bool:
+        """Whether rows may wait in Spark's state after a micro-batch; what is not known yet may be."""
+        if not (self.future.checkpoint / "spark" / "state").exists():
+            return False
+        progress = self._progress
+        operators = progress.get("stateOperators", [])
+        # Spark tells it after the commit: what it has told may be of the micro-batch before.
+        is_told = bool(operators) and int(progress["batchId"]) >= batch
+        return not is_told or any(operator["numRowsTotal"] for operator in operators)
+
+    @property
+    def _committed(self) -> tuple[int, int | None]:
+        """The number of the last micro-batch that is committed, and the watermark after it."""
+        commits = {int(path.name): path for path in (self.future.checkpoint / "spark" / "commits").glob("[0-9]*")}
+        if not commits:
+            return -1, None
+        last = max(commits)
+        facts = json.loads(commits[last].read_text(encoding="utf-8").splitlines()[-1])
+        return last, int(facts["nextBatchWatermarkMs"]) * 1000
+
+    def wait(self, seconds: float) -> bool:
         """Wait until it ends, at most so long; true if it has. Raises what ended it, in EStream's words."""
         if self._query is None:
             return True
         try:
-            return bool(self._query.awaitTermination(seconds)) or seconds is None  # type: ignore[arg-type]
+            return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]
         except SPARK_ERRORS as error:
-            raise EStreamError(f"query '{self.future.query}': Spark says: {sentence(str(error))}") from error
+            raise self._told(error) from error
+
+    def require_well(self) -> None:
+        """Raise what ended it, if something did, in EStream's words."""
+        failure = None if self._query is None else self._query.exception()
+        if failure is not None:
+            raise self._told(failure)
+
+    def _told(self, error: Exception) -> EStreamError:
+        return EStreamError(f"query '{self.future.query}': Spark says: {sentence(str(error))}")
 
     def settle(self) -> None:
         """Say how far it is after all that was there; with state left, its last micro-batch has said it."""
