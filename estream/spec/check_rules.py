@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
+from urllib.parse import urlsplit
 
 from estream.spec.check_events import ticks_of
 from estream.spec.checked import CheckedEvent, CheckedRule, Columns
@@ -21,6 +22,7 @@ from estream.spec.model import (
     RaiseAction,
     Rule,
     SqlAction,
+    Webhook,
     WebhookAction,
 )
 from estream.spec.type_check import Scope
@@ -29,7 +31,9 @@ from estream.suggest import did_you_mean, listed
 from estream.text import Text
 
 _PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|(?P<lone>[{}])")
-_URL: Final = re.compile(r"(?i)https?://[^/\s]+\S*")
+_VALUE: Final = re.compile(r"\{(\s*\w+\.\w+\s*)\}")
+_URL: Final = re.compile(r"(?i)https?://([^/?#\s]+)\S*")
+_HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _TABLE: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?")
 _CALLBACK: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 
@@ -83,15 +87,41 @@ def _check_action(findings: Findings, action: Action, scope: Scope, event: Check
         _check_callback(findings, action.python, f"{subject}: python")
     if isinstance(action, RaiseAction):
         _check_raise(findings, action.raise_, scope, subject)
-    if isinstance(action, WebhookAction) and not _URL.fullmatch(action.webhook.url):
-        url = action.webhook.url
-        findings.say(url, f"{subject}: url: {url.brief} is no address; write it like https://example.org/hook")
+    if isinstance(action, WebhookAction):
+        _check_webhook(findings, action.webhook, subject)
     if isinstance(action, SqlAction) and not _TABLE.fullmatch(action.sql.table):
         table = action.sql.table
         findings.say(table, f"{subject}: table: {table.brief} is no name of a table; write table or schema.table")
     for key, template in _templates(action):
         if event is not None:
-            _check_template(findings, template, scope, f"{subject}: {key}")
+            is_json = isinstance(action, WebhookAction) and key == "body" and template.lstrip()[:1] in ("{", "[")
+            _check_template(findings, template, scope, f"{subject}: {key}", is_json)
+
+
+def _check_webhook(findings: Findings, hook: Webhook, subject: str) -> None:
+    address = _URL.fullmatch(hook.url)
+    if address is None:
+        findings.say(
+            hook.url, f"{subject}: url: {hook.url.brief} is no address; write it like https://example.org/hook"
+        )
+    elif "@" in address[1]:
+        findings.say(hook.url, f"{subject}: url: the address has a user; give a header 'Authorization' instead")
+    elif not _is_host(hook.url):
+        findings.say(hook.url, f"{subject}: url: {hook.url.brief} has no right host and port")
+    elif _VALUE.search(address[1]):
+        message = f"{subject}: url: a value may not choose the host; values go behind it"
+        findings.say(hook.url, message, address.start(1))
+    for name in hook.headers:
+        if not _HEADER.fullmatch(name):
+            findings.say(name, f"{subject}: headers: {name.brief} is no name of a header; write it like X-Name")
+
+
+def _is_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _templates(action: Action) -> Iterator[tuple[str, Text]]:
@@ -101,7 +131,9 @@ def _templates(action: Action) -> Iterator[tuple[str, Text]]:
         case FileAction():
             yield "path", action.file.path
         case WebhookAction():
-            if action.webhook.body is not None and not action.webhook.body.lstrip().startswith(("{", "[")):
+            yield "url", action.webhook.url
+            yield from (("headers", value) for value in action.webhook.headers.values())
+            if action.webhook.body is not None:
                 yield "body", action.webhook.body
         case EmailAction():
             yield "subject", action.email.subject
@@ -113,30 +145,39 @@ def _templates(action: Action) -> Iterator[tuple[str, Text]]:
             return
 
 
-def _check_template(findings: Findings, template: Text, scope: Scope, subject: str) -> None:
-    """`{Event.attribute}` only; `{{` and `}}` stand for the braces themselves."""
+def _check_template(findings: Findings, template: Text, scope: Scope, subject: str, is_json: bool) -> None:
+    """`{Event.attribute}` only; `{{` and `}}` stand for the braces themselves. In JSON other braces are JSON's."""
     told: set[str] = set()
+    if is_json or template.hidden:
+        for value in _VALUE.finditer(template):
+            if value[0] not in told:
+                told.add(value[0])
+                _check_value(findings, template, scope, subject, value)
+        return
     for found in _PLACEHOLDER.finditer(template):
         if found["lone"] and "lone" not in told:
             told.add("lone")
             brace = found["lone"]
             message = f"{subject} has a lone '{brace}'; write {{Event.attribute}}, or {brace * 2} for the sign itself"
             findings.say(template, message, found.start())
-        if found[1] is None or found[0] in told:
-            continue
-        told.add(found[0])
-        event, _, attribute = found[1].strip().partition(".")
-        columns = scope.events.get(event) if attribute else scope.columns
-        known = listed(scope.events)
-        if (not attribute and spelling(event, scope.columns or ()) is None) or not event:
-            message = f"{subject} has '{found[0]}'; write {{Event.attribute}}, events are {known}"
-            findings.say(template, message, found.start())
-        elif attribute and event not in scope.events:
-            message = f"{subject} has '{found[0]}'; a detection has the events {known}"
-            findings.say(template, message, found.start(), did_you_mean(event, scope.events))
-        elif attribute and columns is not None and spelling(attribute, columns) is None:
-            message = f"{subject} has '{found[0]}'; event '{event}' has {listed(columns) or 'no attributes'}"
-            findings.say(template, message, found.start(), did_you_mean(attribute, columns))
+        if found[1] is not None and found[0] not in told:
+            told.add(found[0])
+            _check_value(findings, template, scope, subject, found)
+
+
+def _check_value(findings: Findings, template: Text, scope: Scope, subject: str, found: re.Match[str]) -> None:
+    event, _, attribute = found[1].strip().partition(".")
+    columns = scope.events.get(event) if attribute else scope.columns
+    known = listed(scope.events)
+    if (not attribute and spelling(event, scope.columns or ()) is None) or not event:
+        message = f"{subject} has '{found[0]}'; write {{Event.attribute}}, events are {known}"
+        findings.say(template, message, found.start())
+    elif attribute and event not in scope.events:
+        message = f"{subject} has '{found[0]}'; a detection has the events {known}"
+        findings.say(template, message, found.start(), did_you_mean(event, scope.events))
+    elif attribute and columns is not None and spelling(attribute, columns) is None:
+        message = f"{subject} has '{found[0]}'; event '{event}' has {listed(columns) or 'no attributes'}"
+        findings.say(template, message, found.start(), did_you_mean(attribute, columns))
 
 
 def _check_callback(findings: Findings, text: Text, subject: str) -> None:
