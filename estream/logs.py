@@ -20,7 +20,9 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         name = record.name.removeprefix("estream.")
         text = printable(" ".join(record.getMessage().splitlines()))
-        return f"{_time(record)} {record.levelname.lower()} {name}: {text}"
+        told = f"{_time(record)} {record.levelname.lower()} {name}: {text}"
+        # Only the log of debugging has what an exception came from.
+        return f"{told}\n{self.formatException(record.exc_info)}" if record.exc_info else told
 
 
 class _Json(logging.Formatter):
