@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from estream.stream.clock import ClockReader, write_beats
-from estream.stream.source_formats import register
 
 
 def reader(*moments: int, beats: Path | None = None) -> ClockReader:
@@ -39,10 +38,9 @@ def test_a_batch_has_one_row_the_same_whenever_it_is_read(tmp_path: Path) -> Non
         assert batch.to_pylist() == [{"now": 1500, "beats": '{"Calls": 7}'}]
 
 
-def test_it_ticks_live_and_is_silent_in_a_run_over_what_is_there(spark: SparkSession, tmp_path: Path) -> None:
-    register(spark)
+def test_it_ticks_live_and_is_silent_in_a_run_over_what_is_there(sourced: SparkSession, tmp_path: Path) -> None:
     ticks: list[Any] = []
-    stream = spark.readStream.format("estream_clock").load()
+    stream = sourced.readStream.format("estream_clock").load()
     writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer = writer.foreachBatch(lambda batch, _: ticks.extend(batch.collect()))
     writer.trigger(availableNow=True).start().awaitTermination()

@@ -16,7 +16,7 @@ from estream.app import load
 from estream.errors import EStreamError
 from estream.stream.layout import timings_of
 from estream.stream.source_expressway import ACCIDENT, SHOULDER, Expressway, Reports
-from estream.stream.source_formats import playback_speed, playback_speeds, register
+from estream.stream.source_formats import playback_speed, playback_speeds
 from estream.stream.source_linear_road import LinearRoad, write_accidents
 
 CARS = 200
@@ -144,8 +144,7 @@ def test_the_speed_of_playback_follows_from_rate_and_cars() -> None:
 # Through Spark.
 
 
-def test_spark_gets_the_rows_of_the_road_in_batches(spark: SparkSession, tmp_path: Path) -> None:
-    register(spark)
+def test_spark_gets_the_rows_of_the_road_in_batches(sourced: SparkSession, tmp_path: Path) -> None:
     options = {
         "cars": "200",
         "seed": "7",
@@ -155,7 +154,7 @@ def test_spark_gets_the_rows_of_the_road_in_batches(spark: SparkSession, tmp_pat
         "partition_rows": "2000",
     }
     truth = tmp_path / "accidents.jsonl"
-    stream = spark.readStream.format("linear_road").options(**options, accidents=str(truth)).load()
+    stream = sourced.readStream.format("linear_road").options(**options, accidents=str(truth)).load()
     batches: list[list[Any]] = []
     writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
     started = writer.foreachBatch(

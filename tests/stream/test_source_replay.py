@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 from estream.errors import EStreamError
 from estream.stream.channel_dead_letter import dead_letters
 from estream.stream.channel_schema import parse_columns
-from estream.stream.source_formats import register
 from estream.stream.source_replay import Replay, ReplayReader
 from estream.stream.source_rows import Pace
 
@@ -135,10 +134,9 @@ def test_a_speed_is_a_number_and_x(speed: str) -> None:
         Replay.of({"path": "rows.csv", "time": "ts", "speed": speed})
 
 
-def test_spark_plays_the_whole_file_in_a_run_over_what_is_there(spark: SparkSession, tmp_path: Path) -> None:
-    register(spark)
+def test_spark_plays_the_whole_file_in_a_run_over_what_is_there(sourced: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, "csv")
-    stream = spark.readStream.format("replay").schema(SCHEMA).options(path=path, time="ts", max_rows="3").load()
+    stream = sourced.readStream.format("replay").schema(SCHEMA).options(path=path, time="ts", max_rows="3").load()
     batches: list[list[int]] = []
     writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
     writer.foreachBatch(lambda batch, _: batches.append([row.n for row in batch.collect()])).start().awaitTermination()
