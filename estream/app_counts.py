@@ -9,6 +9,7 @@ from pathlib import Path
 
 from estream.errors import EStreamError
 from estream.history.database import Database
+from estream.history.prune import BATCHES, fold_counts
 from estream.history.store import DatabaseStore
 from estream.rule.recorder import patiently
 from estream.rule.store import StoreAway, StoreStopped
@@ -49,6 +50,8 @@ def counting(job: Job, root: Path, is_stopping: Callable[[], bool]) -> Iterator[
             database.upgrade()
             made.append(True)
         store.count(batch, counted)
+        if batch % BATCHES == 0:
+            fold_counts(database, job.plan.name)
 
     def watch(outcome: Outcome) -> None:
         counted = counts_of(job, outcome)

@@ -74,7 +74,8 @@ def rules_at_work(
         agenda = Agenda(rules, store, settings.rules, services, is_stopping=is_stopping)
         opened.callback(agenda.close)
         agenda.start()
-        pruner = Pruner(database, settings.history.keep.microseconds)
+        periods = {name: rule.throttle for name, rule in rules.rules.items() if rule.throttle is not None}
+        pruner = Pruner(database, settings.history.keep.microseconds, plan.name, periods)
         pruner.start()
         opened.callback(pruner.close)
         # What is loaded by now stays: the collector need not look through it again and again while detections come.

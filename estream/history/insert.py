@@ -24,6 +24,7 @@ class Inserter:
         self._engines: dict[str, Engine] = {}
         self._tables: dict[tuple[str, str], Table] = {}
         self._lock = threading.Lock()
+        self._locks: dict[tuple[str, str], threading.Lock] = {}
 
     def insert(self, spec: SqlInsert, row: Mapping[str, Any], key: str) -> None:
         """Insert the row; a row with the same key that is there already counts as inserted."""
@@ -55,6 +56,9 @@ class Inserter:
                 driver = "postgresql+psycopg" if made.drivername == "postgresql" else made.drivername
                 self._engines[url] = create_engine(made.set(drivername=driver), pool_pre_ping=True)
             engine = self._engines[url]
+            lock = self._locks.setdefault((url, name), threading.Lock())
+        # The table is read from the database: one that does not answer must not keep others waiting.
+        with lock:
             if (url, name) not in self._tables:
                 schema, _, bare = name.rpartition(".")
                 self._tables[url, name] = Table(bare, MetaData(), schema=schema or None, autoload_with=engine)

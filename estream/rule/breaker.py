@@ -63,6 +63,13 @@ class Breakers:
                 circuit.rest = min(2 * circuit.rest, LONGEST_REST)
                 circuit.trying = False
 
+    def leave_alone(self, sink: str, microseconds: int) -> None:
+        """Tell that the sink asked to be left alone for so long."""
+        with self._lock:
+            circuit = self._circuits.setdefault(sink, _Circuit())
+            circuit.failures = max(circuit.failures, FAILURES)
+            circuit.until = max(circuit.until, self._clock() + microseconds)
+
     def open(self) -> dict[str, int]:
         """The sinks that are left alone, and until when."""
         return {sink: one.until for sink, one in list(self._circuits.items()) if one.failures >= FAILURES}

@@ -6,6 +6,11 @@ from __future__ import annotations
 class ActionFailed(Exception):
     """An attempt failed; another one may succeed."""
 
+    def __init__(self, message: str, after: float | None = None) -> None:
+        """`after` are the seconds for which the sink asked to be left alone."""
+        super().__init__(message)
+        self.after = after
+
 
 class ActionRefused(Exception):
     """An attempt can never succeed: it is not tried again."""

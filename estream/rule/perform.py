@@ -171,6 +171,7 @@ class Performer:
                     self.breakers.release(action.sink)
                 elif action.sink:
                     self.breakers.report(action.sink, False)
+                    self._rest(action.sink, error)
                 raise
             self.reach("after action")
             if action.sink:
@@ -180,6 +181,10 @@ class Performer:
             if run.step < len(rule.actions) and not self._progress(performing, work, run):
                 return
         run.state = "done"
+
+    def _rest(self, sink: str, error: BaseException) -> None:
+        if isinstance(error, ActionFailed) and error.after is not None:
+            self.breakers.leave_alone(sink, round(error.after * 1e6))
 
     def _begin_step(self, performing: Call, run: _Run, seconds: float) -> None:
         run.started, run.began = self.clock(), time.monotonic()
@@ -259,5 +264,6 @@ class Performer:
         if attempts >= work.rule.attempts or isinstance(run.error, ActionRefused):
             return Outcome(name, number, "dead", run.step, attempts, None, said, tried, raised, run.fired)
         wait = min(work.rule.backoff * 2 ** (attempts - 1), LONGEST_BACKOFF)
-        due = self.clock() + wait
+        asked = run.error.after if isinstance(run.error, ActionFailed) else None
+        due = self.clock() + max(wait, round((asked or 0.0) * 1e6))
         return Outcome(name, number, "failed", run.step, attempts, due, said, tried, raised, run.fired)

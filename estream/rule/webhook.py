@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -27,6 +28,8 @@ _PORTS: Final = {"http": 80, "https": 443}
 _REPEATABLE: Final = (408, 425, 429)
 """Statuses below 500 after which it makes sense to try again."""
 _LONGEST_ANSWER: Final = 65_536
+_LONGEST_REST: Final = 3_600.0
+"""Seconds that a server is left alone for at most, whatever it asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,25 @@ def send(
     if hook.secret:
         headers["X-EStream-Signature"] = f"sha256={signature(hook.secret, sent, body)}"
     address = allowed_address(target.host, target.port, allow_private or hook.allow_private, lookup)
-    status, said = _request(target, address, hook.method, headers, body, seconds)
+    status, said, after = _request(target, address, hook.method, headers, body, seconds)
     if 300 <= status < 400:
         raise ActionRefused(f"'{target.host}' answered {status}; redirects are not followed")
     if status < 200 or status >= 500 or status in _REPEATABLE:
-        raise ActionFailed(f"'{target.host}' answered {status} {said}")
+        raise ActionFailed(f"'{target.host}' answered {status} {said}", _seconds(after, clock()))
     if status >= 400:
         raise ActionRefused(f"'{target.host}' answered {status} {said}")
+
+
+def _seconds(after: str | None, now: float) -> float | None:
+    """What the header `Retry-After` says, a number of seconds or a time; None if it says nothing that can be read."""
+    if after is None:
+        return None
+    if after.strip().isdecimal():
+        return min(float(after), _LONGEST_REST)
+    try:
+        return min(max(parsedate_to_datetime(after).timestamp() - now, 0.0), _LONGEST_REST)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _body(hook: Webhook, detection: Detection) -> bytes:
@@ -122,8 +137,8 @@ class _Connection(http.client.HTTPConnection):
 
 def _request(
     target: Target, address: str, method: str, headers: dict[str, str], body: bytes, seconds: float
-) -> tuple[int, str]:
-    """The status of the answer and the beginning of what it says."""
+) -> tuple[int, str, str | None]:
+    """The status of the answer, the beginning of what it says, and when it wants to be asked again."""
     connection = _Connection(target, address, seconds)
     # A time-out of the socket begins anew with each byte; a server that drips would never meet it.
     over = threading.Timer(seconds, connection.cut)
@@ -133,7 +148,7 @@ def _request(
         connection.request(method, target.path, body, {name: text.encode("utf-8") for name, text in headers.items()})
         answer = connection.getresponse()
         said = answer.read(_LONGEST_ANSWER)[:200].decode("utf-8", "replace")
-        return answer.status, " ".join(said.split())
+        return answer.status, " ".join(said.split()), answer.getheader("Retry-After")
     except (http.client.InvalidURL, ValueError) as error:
         raise ActionRefused(f"'{target.host}' cannot be called so: {error}") from None
     except (OSError, http.client.HTTPException) as error:

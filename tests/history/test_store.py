@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from estream.errors import EStreamError
 from estream.history import present
 from estream.history.database import Database
-from estream.history.prune import prune
+from estream.history.prune import fold_counts, prune, prune_throttles
 from estream.history.query import Filter, lines, retry, totals, whole
 from estream.history.tables import metadata
 from estream.rule.detection import Detection
@@ -165,6 +165,51 @@ def test_old_records_are_pruned_in_small_steps_but_dead_letters_stay(database: D
     assert list(prune(database, 5_000, step=3)) == [0]
 
 
+def test_pruning_looks_through_no_table_as_a_whole(tmp_path: Any) -> None:
+    database, asked = Database(f"sqlite:///{tmp_path}/history.db"), set()
+    with Desk(TEXT, database, clock=lambda: 1_000) as desk:
+        desk.agenda.take(0, desk.detect(*(row for n in range(9) for row in pair(n, n + 1))))
+
+    @event.listens_for(database.engine, "before_cursor_execute")
+    def note(connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
+        asked.add((statement, tuple(parameters[0] if many else parameters)))
+
+    assert list(prune(database, 5_000)) == [9]
+    event.remove(database.engine, "before_cursor_execute", note)
+    with database.begin() as connection:
+        plans = [
+            row.detail
+            for statement, parameters in asked
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        ]
+    assert plans
+    assert [plan for plan in plans if plan.startswith("SCAN") and plan.split()[1] not in ("rules", "events")] == []
+    database.close()
+
+
+def test_throttles_that_are_long_over_are_forgotten(database: Database) -> None:
+    hour, days = 3600, 86_400
+    with Desk(TEXT, database) as desk:
+        desk.agenda.take(0, desk.detect(*pair(1, 1), *pair(2, 1 + hour), *pair(3, 3 * days), *pair(4, 3 * days + 60)))
+    assert list(prune_throttles(database, "test", {"slow": hour * 1_000_000}, step=3)) == [2, 0]
+    with database.begin() as connection:
+        kept = connection.execute(text("SELECT partition FROM throttles ORDER BY partition")).scalars().all()
+    assert kept == ["n=3", "n=4"]
+
+
+def test_counts_of_old_micro_batches_are_added_up(database: Database) -> None:
+    with Desk(TEXT, database) as desk:
+        for batch in range(10):
+            desk.store.count(batch, [("Rows", "late", 1), ("Rows", "dead", 2)])
+    for _ in range(2):
+        fold_counts(database, "test", keep=3)
+        assert totals(database) == [("test", "Rows", "dead", 20), ("test", "Rows", "late", 10)]
+    with database.begin() as connection:
+        assert connection.execute(text("SELECT count(*) FROM counts WHERE kind = 'late'")).scalar() == 5
+    desk.store.count(9, [("Rows", "late", 1)])
+    assert totals(database)[1] == ("test", "Rows", "late", 10)
+
+
 def test_late_rows_and_dead_letters_are_counted_by_source(database: Database) -> None:
     with Desk(TEXT, database) as desk:
         for _ in range(2):
@@ -253,8 +298,6 @@ def test_a_database_without_room_is_a_clean_stop_and_it_goes_on_later(tmp_path: 
     database.upgrade()
 
     def pages(most: int) -> None:
-        from sqlalchemy import event
-
         @event.listens_for(database.engine, "connect")
         def limit(connection: Any, record: Any) -> None:
             connection.execute(f"PRAGMA max_page_count = {most}")

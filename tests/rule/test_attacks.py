@@ -7,12 +7,16 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 
 from estream.history.database import Database
+from estream.history.insert import Inserter
 from estream.history.query import Filter, lines
 from estream.rule.action import Services, build_action
 from estream.rule.breaker import FAILURES, REST, Breakers
@@ -197,3 +201,84 @@ def test_a_text_that_begins_with_a_value_is_no_json() -> None:
     assert is_json('{"n": {A.n}, "t": "is {A.name}"}')
     assert is_json("[{A.n}]")
     assert not is_json("{A.name} is late")
+
+
+@contextmanager
+def busy(status: int, after: str) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that asks all to come again later; gives its address, and what was said to it."""
+    said: list[bytes] = []
+
+    class Busy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            said.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(status)
+            self.send_header("Retry-After", after)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Busy) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/", said
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [
+        ("120", 120.0),
+        ("Thu, 01 Jan 1970 00:01:40 GMT", 0.0),
+        ("99999999999999999999", 3600.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 3600.0),
+        ("soon", None),
+        ("-5", None),
+    ],
+)
+def test_a_server_says_when_it_wants_to_be_asked_again(after: str, seconds: float | None) -> None:
+    with busy(429, after) as (url, _), pytest.raises(ActionFailed, match="answered 429") as failed:
+        hook(url).perform(detection(), 5)
+    assert failed.value.after == seconds
+
+
+def test_a_server_that_asks_for_a_rest_gets_it_from_all_firings(database: Database) -> None:
+    with busy(503, "100") as (url, asked):
+        text = TEXT.replace('priority: 2, actions: [{log: "x"}]', f"priority: 2, actions: [{{webhook: '{url}'}}]")
+        services = Services(allow_private=True)
+        with Desk(text, database, services=services, clock=lambda: 1_000) as desk:
+            desk.agenda.take(0, desk.detect(*(("A", n, {"n": n}) for n in range(4))))
+    assert len(asked) == 1
+    with database.begin() as connection:
+        rows = connection.exec_driver_sql("SELECT state, attempts, due FROM firings WHERE rule = 1 ORDER BY number")
+        assert [tuple(row) for row in rows] == [("failed", 1, 100_001_000)] + [("failed", 0, 100_001_000)] * 3
+
+
+def test_a_database_that_does_not_answer_keeps_no_other_waiting(tmp_path: Path) -> None:
+    url, inserter = f"sqlite:///{tmp_path}/sink.db", Inserter()
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE cases (n INTEGER)")
+    values, told = {Text("n"): Text("1")}, []
+
+    def hang() -> None:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        dead = model.SqlInsert(url=Text(f"postgresql://x@{address}/x"), table=Text("cases"), values=values)
+        try:
+            inserter.insert(dead, {}, "k")
+        except ActionFailed as error:
+            told.append(error)
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hanging = threading.Thread(target=hang)
+        hanging.start()
+        with silent.accept()[0]:
+            inserter.insert(model.SqlInsert(url=Text(url), table=Text("cases"), values=values), {"n": 1}, "k")
+            assert hanging.is_alive()
+    hanging.join(30)
+    assert len(told) == 1
+    with engine.begin() as connection:
+        assert connection.exec_driver_sql("SELECT n FROM cases").scalar() == 1
+    engine.dispose()
+    inserter.close()
