@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from estream.errors import EStreamError
+from estream.event.arrow_types import ARROW_TYPES
 from estream.event.columns import nulls_of, one_chunk
 from estream.event.modify import Modifier, begin_modify, compile_modify, step_modify
 from estream.event.operator_order import Buffer, Released, release
 from estream.event.operator_store import Kept
 from estream.event.operator_window import SharedWindow, compile_window
-from estream.event.rows import ARROW_TYPES, arrow_type
+from estream.event.rows import arrow_type
 from estream.event.unique import FirstOrLast, begin_unique, compile_unique, step_unique
 from estream.event.window import begin_window, filtered, step_window
 from estream.event.words import FOREVER

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from estream.event import words
+from estream.event.arrow_types import ARROW_TYPES
 from estream.event.columns import Texts, floats_of, nulls_of, one_chunk, word_kind, words_of
 from estream.event.graph import Graph, Group
 from estream.event.memory import Memory
@@ -17,23 +18,6 @@ from estream.spec.types import DataType
 Words = npt.NDArray[np.int64]
 
 _ARRAYS = ("_time", "_id", "_event", "_serial", "_integers", "_floats", "_nulls")
-
-ARROW_TYPES: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "interval": pa.duration("us"),
-    "void": pa.null(),
-}
 
 
 def arrow_type(kind: DataType) -> pa.DataType:

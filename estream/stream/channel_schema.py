@@ -10,25 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from estream.errors import EStreamError
+from estream.event.arrow_types import ARROW_TYPES
 from estream.spec.type_text import parse_type
 from estream.spec.types import DataType
 from estream.suggest import did_you_mean
 
-_TYPES: Final[dict[str, pa.DataType]] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
-_NAMES: Final = {kind: name for name, kind in _TYPES.items()}
+_NAMES: Final = {kind: name for name, kind in ARROW_TYPES.items()}
 
 
 def arrow_schema(columns: Mapping[str, DataType] | Mapping[str, str]) -> pa.Schema:
@@ -49,7 +36,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
         case "struct":
             fields = [part.partition(":") for part in kind.arguments]
             return pa.struct([(name, arrow_type(parse_type(inner))) for name, _, inner in fields])
-    return _TYPES[kind.name]
+    return ARROW_TYPES[kind.name]
 
 
 def type_name(kind: pa.DataType) -> str:
