@@ -38,6 +38,11 @@ def on_channels(checked: Checked, channels: Mapping[str, str]) -> Checked:
     return replace(checked, queries=queries)
 
 
+def derived(checked: Checked) -> frozenset[str]:
+    """The streams of a file that are channels of future queries."""
+    return frozenset(str(name) for name, query in checked.queries.items() if isinstance(query.spec, FutureStream))
+
+
 def lateness(checked: Checked) -> int:
     """How late a row of any stream of a file may come, in microseconds: rows of a query are in no better order."""
     usual = checked.ceq.settings.stream.watermark
@@ -62,7 +67,7 @@ def _as_stream(query: CheckedQuery, channel: str, late: Duration) -> CheckedQuer
         columns={Text(name): Text(str(kind)) for name, kind in query.columns.items()},
         time=Text(query.time or ""),
         watermark=late,
-        # It is never idle: its beats say how far it is. The last one is thousands of years ahead.
+        # Its beats say how far it is. The last one is thousands of years ahead.
         idle_after=Duration.of("3650000 days"),
         max_ahead=Duration.of("3650000 days"),
         description=None,

@@ -7,7 +7,7 @@ another shard. So groups with the same keys form a route; a row goes once to eve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from zlib import crc32
 
@@ -88,10 +88,13 @@ def _later(plan: Plan, leaves: set[str]) -> Plan:
     return replace(plan, nodes=tuple(replace(node, stage=stages[node.group]) for node in plan.nodes))
 
 
-def timings_of(plan: Plan, speeds: Mapping[str, float]) -> dict[str, Timing]:
-    """What the streams of a plan say of their time; `speeds` tells those that are played back."""
+def timings_of(plan: Plan, speeds: Mapping[str, float], derived: Collection[str] = ()) -> dict[str, Timing]:
+    """What the streams of a plan say of their time; `speeds` tells those that are played back.
+
+    `derived` are the streams that are made of others.
+    """
     return {
-        stream.name: Timing(stream.watermark, stream.idle_after, speeds.get(stream.name, 1.0))
+        stream.name: Timing(stream.watermark, stream.idle_after, speeds.get(stream.name, 1.0), stream.name in derived)
         for stream in plan.streams
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -13,6 +13,7 @@ from estream.spec.checked import Checked
 from estream.stream.branch import Branch, branches
 from estream.stream.clock import FORMAT
 from estream.stream.feed import computed, feeds
+from estream.stream.future import derived
 from estream.stream.generator import Generator, clock_generator
 from estream.stream.host import Host, Hosted
 from estream.stream.layout import STAGES, routes, timings_of
@@ -34,9 +35,9 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     ]
     clock = session.readStream.format(FORMAT).name("estream_clock").load().select("now")
     packed = reduce(DataFrame.union, [*parts, clock.mapInArrow(clock_generator(shards), SCHEMA)])
-    timings = timings_of(plan, playback_speeds(checked))
+    timings = timings_of(plan, playback_speeds(checked), derived(checked))
     is_held = any(branch.is_held for branch in made)
-    direct = _direct(made)
+    direct = _direct(made, derived(checked))
     run = uuid.uuid4().hex
     for stage in STAGES:
         own, following = (tuple(route for route in laid if route.stage == number) for number in (stage, stage + 1))
@@ -48,8 +49,8 @@ def detection_frame(plan: Plan, checked: Checked, reader: Reader, shards: int) -
     return packed
 
 
-def _direct(made: Iterable[Branch]) -> frozenset[str]:
-    """The events and feeds that read rows of streams as they come."""
-    own = [branch for branch in made if branch.source is not None]
+def _direct(made: Iterable[Branch], behind: Collection[str]) -> frozenset[str]:
+    """The events and feeds that read rows of streams as they come, but for streams that lie behind the others."""
+    own = [branch for branch in made if branch.source is not None and branch.source not in behind]
     events = {emission.leaf.name for branch in own for emission in branch.emissions}
     return frozenset(events | {fed.feed.label for branch in own for fed in branch.fed})

@@ -25,6 +25,7 @@ from estream.stream.channel_dead_letter import DeadLetter, bury, dead_letters
 from estream.stream.checkpoint import compare, manifest_of, read_manifest, write_manifest
 from estream.stream.clock import write_beats
 from estream.stream.emission import REFUSED
+from estream.stream.future import derived
 from estream.stream.late import keep_late
 from estream.stream.layout import timings_of
 from estream.stream.publish import open_publications, publish
@@ -78,7 +79,7 @@ class Runner:
         refuse_changes(job)
         open_publications(job.plan, job.channels)
         self.job, self._take, self._watch = job, take, watch
-        self._timings = timings_of(job.plan, playback_speeds(job.checked))
+        self._timings = timings_of(job.plan, playback_speeds(job.checked), derived(job.checked))
         self._between = threading.Lock()
         self._is_over = False
         self._last: int | None = None

@@ -5,7 +5,7 @@ Every shard keeps this by itself. All of them see the same marks, so all of them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 BEGINNING = -(1 << 62) + 1
@@ -23,6 +23,8 @@ class Timing:
     idle_after: int | None
     speed: float = 1.0
     """How many times faster than the clock its time goes, where it is played back."""
+    is_derived: bool = False
+    """Whether it is made of other streams: it holds time back until it has come as far, but never moves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Progress:
     base: int = BEGINNING
     """The watermark then."""
     free: int = BEGINNING
-    """The watermark but for what Spark holds back."""
+    """The watermark but for what Spark and derived streams hold back."""
     watermark: int = BEGINNING
 
 
@@ -65,31 +67,48 @@ def advance(
     stateful SQL, whose rows come out behind it.
     """
     marks = list(marks)
-    greatest = {name: seen for name, seen in progress.greatest.items() if name in timings}
-    for mark in marks:
-        greatest[mark.source] = max(greatest.get(mark.source, mark.greatest), mark.greatest)
+    own = {name: timing for name, timing in timings.items() if not timing.is_derived}
+    given = [mark for mark in marks if mark.source in own]
+    greatest = _greatest(progress, timings, marks)
     now = progress.clock if clock is None else max(clock, progress.clock or clock)
     after = replace(
         progress,
         greatest=greatest,
-        heard=_heard(progress, timings, marks, now),
+        heard=_heard(progress, own, given, now),
         clock=now,
-        first=_first(progress, marks),
+        first=_first(progress, given),
     )
-    waited = active(after, timings)
+    waited = active(after, own)
     if waited:
-        raw = min(after.greatest[name] - timings[name].delay if name in greatest else BEGINNING for name in waited)
-        after = replace(after, moved=now if marks else progress.moved, base=max(progress.base, raw))
+        raw = min(after.greatest[name] - own[name].delay if name in greatest else BEGINNING for name in waited)
+        after = replace(after, moved=now if given else progress.moved, base=max(progress.base, raw))
     else:
-        after = replace(after, base=max(progress.base, _last_active(after, timings)))
-        raw = _by_clock(after, max((timing.speed for timing in timings.values()), default=1.0))
-    limit = raw if held is None else min(raw, held)
+        after = replace(after, base=max(progress.base, _last_active(after, own)))
+        raw = _by_clock(after, max((timing.speed for timing in own.values()), default=1.0))
+    limit = min([raw, *([] if held is None else [held]), *_promised(after, timings)])
     return replace(after, free=max(progress.free, raw), watermark=max(progress.watermark, limit))
 
 
+def _greatest(progress: Progress, timings: Mapping[str, Timing], marks: Iterable[Mark]) -> dict[str, int]:
+    greatest = {name: seen for name, seen in progress.greatest.items() if name in timings}
+    for mark in marks:
+        greatest[mark.source] = max(greatest.get(mark.source, mark.greatest), mark.greatest)
+    return greatest
+
+
+def _promised(progress: Progress, timings: Mapping[str, Timing]) -> Iterator[int]:
+    """How far derived streams have come, but for those that give nothing more."""
+    for name, timing in timings.items():
+        seen = progress.greatest.get(name, BEGINNING)
+        if timing.is_derived and seen < OVER:
+            yield max(seen - timing.delay, BEGINNING)
+
+
 def active(progress: Progress, timings: Mapping[str, Timing]) -> tuple[str, ...]:
-    """The sources that hold the watermark: all but those with nothing new for their `idle_after`."""
-    return tuple(name for name, timing in timings.items() if not _is_idle(progress, name, timing))
+    """The sources that move the watermark: all but those with nothing new for their `idle_after`."""
+    return tuple(
+        name for name, timing in timings.items() if not timing.is_derived and not _is_idle(progress, name, timing)
+    )
 
 
 def beats(progress: Progress, timings: Mapping[str, Timing]) -> dict[str, int]:
@@ -98,7 +117,7 @@ def beats(progress: Progress, timings: Mapping[str, Timing]) -> dict[str, int]:
     return {
         name: progress.free + timing.delay
         for name, timing in timings.items()
-        if name not in waited and progress.free > BEGINNING
+        if name not in waited and not timing.is_derived and progress.free > BEGINNING
     }
 
 
@@ -119,7 +138,7 @@ def _first(progress: Progress, marks: list[Mark]) -> int | None:
 
 def _last_active(progress: Progress, timings: Mapping[str, Timing]) -> int:
     """The watermark just before the last source fell idle, which may have been between two micro-batches."""
-    told = {name: seen for name, seen in progress.greatest.items() if seen < OVER}
+    told = {name: seen for name, seen in progress.greatest.items() if name in timings}
     idle_at = {name: progress.heard.get(name, 0) + (timings[name].idle_after or 0) for name in told}
     last = max(idle_at.values(), default=0)
     return min((told[name] - timings[name].delay for name in told if idle_at[name] == last), default=BEGINNING)
@@ -133,8 +152,6 @@ def _by_clock(progress: Progress, speed: float) -> int:
 
 
 def _is_idle(progress: Progress, name: str, timing: Timing) -> bool:
-    if progress.greatest.get(name, BEGINNING) >= OVER:
-        return True
     if timing.idle_after is None or progress.clock is None or name not in progress.heard:
         return False
     return progress.clock - progress.heard[name] >= timing.idle_after

@@ -1,6 +1,6 @@
 """The watermark of docs/semantics.md, section 1, over marks and a clock."""
 
-from estream.stream.watermark import BEGINNING, Mark, Progress, Timing, active, advance
+from estream.stream.watermark import BEGINNING, OVER, Mark, Progress, Timing, active, advance, beats
 
 SECOND = 1_000_000
 ONE = {"S": Timing(delay=10, idle_after=None)}
@@ -68,3 +68,27 @@ def test_a_stream_that_left_the_file_is_forgotten() -> None:
 def test_the_first_row_is_settled_once_the_watermark_has_passed_it() -> None:
     assert after(ONE, ([Mark("S", 100, 105)], None), ([Mark("S", 97, 105)], None)).first == 97
     assert after(ONE, ([Mark("S", 100, 200)], None), ([Mark("S", 3, 200)], None)).first == 100
+
+
+WITH_DERIVED = {"S": Timing(10, 30 * SECOND), "Later": Timing(10, 1, is_derived=True)}
+
+
+def test_a_derived_stream_holds_time_back_but_never_moves_it() -> None:
+    seen = [Mark("S", 0, 100), Mark("Later", 1_000, 1_000)]
+    assert after(WITH_DERIVED, (seen, 0)).watermark == 90
+    assert after(WITH_DERIVED, (seen, 0), ([Mark("S", 0, 5_000)], 1)).watermark == 990
+    assert after(WITH_DERIVED, (seen[:1], 0)).watermark == BEGINNING
+
+
+def test_where_all_but_derived_streams_are_idle_time_goes_on_by_the_clock_as_far_as_they_have_come() -> None:
+    seen = [Mark("S", 0, 100), Mark("Later", 35 * SECOND, 35 * SECOND)]
+    late = after(WITH_DERIVED, (seen, 0), ([], 31))
+    assert late.watermark == 90 + 31 * SECOND
+    held = after(WITH_DERIVED, (seen, 0), ([], 40))
+    assert held.watermark == 35 * SECOND - 10
+    assert beats(held, WITH_DERIVED) == {"S": 100 + 40 * SECOND}
+    assert advance(held, WITH_DERIVED, [Mark("Later", OVER, OVER)], 40 * SECOND, None).watermark == 90 + 40 * SECOND
+
+
+def test_what_a_derived_stream_says_is_no_first_row() -> None:
+    assert after(WITH_DERIVED, ([Mark("S", 50, 100), Mark("Later", 7, 7)], None)).first == 50
