@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,22 +26,25 @@ from estream.stream.source import Files
 from estream.stream.source_formats import register
 from estream.stream.sql_branch import Reader
 
+LONGEST = 240
+"""Seconds that a run may take, on a busy machine."""
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+TIMING = ("watermark: 10 seconds",)
 CEQ = """\
 version: 1
-name: {name}
+name: phones
 settings: {{detection: {{shards: {shards}}}}}
 streams:
   Calls:
     source: {{format: json, options: {{path: "{folder}/calls", maxFilesPerTrigger: 1}}}}
     schema: {{ts: timestamp, call: bigint, caller: int, area: string, seconds: double}}
     time: ts
-    watermark: 10 seconds
+    {timing}
   Faults:
     source: {{format: json, options: {{path: "{folder}/faults", maxFilesPerTrigger: 1}}}}
     schema: {{ts: timestamp, fault: bigint, area: string}}
     time: ts
-    watermark: 10 seconds
+    {timing}
 queries:
   Long: {{sql: "SELECT *, seconds / 60 AS minutes FROM Calls WHERE seconds >= 0"}}
   Busy:
@@ -119,10 +123,10 @@ def write_rows(folder: Path, rows: Sequence[dict[str, Any]], size: int) -> None:
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
-def write_ceq(folder: Path, shards: int = 2, short: int = 20, name: str = "phones") -> Path:
-    """The CEQ file of the project."""
+def write_ceq(folder: Path, shards: int = 2, short: int = 20, timing: Sequence[str] = TIMING) -> Path:
+    """The CEQ file of the project; `timing` are the keys that say how the time of the streams goes."""
     path = folder / "phones.yaml"
-    path.write_text(CEQ.format(folder=folder, shards=shards, short=short, name=name))
+    path.write_text(CEQ.format(folder=folder, shards=shards, short=short, timing="\n    ".join(timing)))
     return path
 
 
@@ -140,10 +144,24 @@ def run_once(spark: SparkSession, path: Path) -> tuple[Board, list[dict[str, Any
     sink = FileSink(path.parent / "detections", job.plan)
     runner = Runner(job, spark, sink.take, board.note)
     try:
-        assert runner.wait(240)
+        assert runner.wait(LONGEST)
     finally:
         runner.stop()
     return board, written(path.parent / "detections")
+
+
+def run_on(spark: SparkSession, path: Path, is_enough: Callable[[Board, int], bool]) -> Board:
+    """Run live until the figures, and how many detections are written in all, are enough."""
+    job = job_of(loaded(path), path.parent, {}, RunOptions())
+    board, folder = Board(job.plan), path.parent / "detections"
+    runner = Runner(job, spark, FileSink(folder, job.plan).take, board.note)
+    until = time.monotonic() + LONGEST
+    try:
+        while not is_enough(board, len(written(folder))) and time.monotonic() < until:
+            assert not runner.wait(0.1)
+    finally:
+        runner.stop()
+    return board
 
 
 def written(folder: Path) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,32 @@ import pytest
 from pyspark.sql import SparkSession
 
 from estream.stream.detected import to_lines
-from tests.stream.project import calls, faults, loaded, replayed, run_once, write_ceq, write_rows
+from tests.stream.project import (
+    TIMING,
+    calls,
+    faults,
+    loaded,
+    replayed,
+    run_on,
+    run_once,
+    write_ceq,
+    write_rows,
+    written,
+)
 
 CALLS, FAULTS = calls(150), faults(range(3, 110, 9))
+IDLE = ("watermark: 4 seconds", "idle_after: 500 ms")
+FOREVER = 1 << 62
 
 
-def project(folder: Path, size: int, order: list[int] | None = None, shards: int = 2) -> Path:
+def project(
+    folder: Path, size: int, order: list[int] | None = None, shards: int = 2, timing: Sequence[str] = TIMING
+) -> Path:
     """The rows in files of this size, in this order."""
     rows = CALLS if order is None else [CALLS[place] for place in order]
     write_rows(folder / "calls", rows, size)
     write_rows(folder / "faults", FAULTS, max(size // 9, 1))
-    return write_ceq(folder, shards)
+    return write_ceq(folder, shards, timing=timing)
 
 
 def before(path: Path, detections: pa.Table, watermark: int) -> list[dict[str, Any]]:
@@ -49,12 +65,16 @@ def test_micro_batches_of_any_size_give_what_a_replay_gives(
         assert {one["event"] for one in found} == {"Returned", "Trouble", "Crowd", "Surprise"}
 
 
-@pytest.mark.parametrize("shards", [1, 8])
-def test_shards_and_arrival_within_the_watermark_change_nothing(
-    spark: SparkSession, tmp_path: Path, shards: int
+@pytest.mark.parametrize(("shards", "size"), [(1, 75), (8, 25)])
+def test_shards_arrival_within_the_watermark_an_idle_stream_and_a_stop_change_nothing(
+    spark: SparkSession, tmp_path: Path, shards: int, size: int
 ) -> None:
     swapped = [place ^ 3 if place < 148 else place for place in range(150)]
-    path = project(tmp_path, 50, swapped, shards)
-    board, found = run_once(spark, path)
-    assert board.late == 0
-    assert found == before(path, replayed(spark, path, shards), board.watermark)
+    path = project(tmp_path, size, swapped, shards, IDLE)
+    whole = replayed(spark, path, shards)
+    begun = run_on(spark, path, lambda board, _: board.batches > 0)
+    ended = run_on(spark, path, lambda _, found: found >= whole.num_rows)
+    assert begun.late == ended.late == 0
+    assert begun.rows["Calls"] < begun.rows["Calls"] + ended.rows["Calls"] == len(CALLS)
+    # Time goes on by the clock where all streams are idle: so nothing is left that a replay finds.
+    assert written(tmp_path / "detections") == before(path, whole, FOREVER)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from estream.app import RunOptions, job_of
-from estream.stream.display import Board
-from estream.stream.runner import Runner
-from estream.stream.sink import FileSink
-from tests.stream.project import calls, loaded, replayed, write_rows, written
-from tests.stream.test_live import before
+from tests.stream.project import calls, replayed, run_on, write_rows, written
+from tests.stream.test_live import FOREVER, before
 
-LONGEST = 200
 CEQ = """\
 version: 1
 name: silent
@@ -53,17 +47,9 @@ def test_windows_close_and_deadlines_pass_on_streams_that_are_empty_or_fall_sile
     path.write_text(CEQ.format(folder=tmp_path))
     write_rows(tmp_path / "calls", calls(30), 30)
     write_rows(tmp_path / "faults", [], 1)
-    job = job_of(loaded(path), tmp_path, {}, RunOptions())
     last = whole_run(spark, path)
-    board, sink = Board(job.plan), FileSink(tmp_path / "detections", job.plan)
-    runner = Runner(job, spark, sink.take, board.note)
-    until = time.monotonic() + LONGEST
-    try:
-        while len(written(tmp_path / "detections")) < last.num_rows and time.monotonic() < until:
-            assert not runner.wait(0.25)
-    finally:
-        runner.stop()
-    assert written(tmp_path / "detections") == before(path, last, 1 << 62)
+    board = run_on(spark, path, lambda _, found: found >= last.num_rows)
+    assert written(tmp_path / "detections") == before(path, last, FOREVER)
     assert {one["event"] for one in written(tmp_path / "detections")} == {"Unbroken", "After"}
     assert board.rows["Calls"] == 30
     assert board.rows.get("Faults", 0) == 0
