@@ -265,11 +265,11 @@ def _launched(job: Job) -> Job:
 def _require_inputs(job: Job, inputs: Mapping[str, Path]) -> None:
     """Every stream needs an input, and every input a stream."""
     names = [stream.name for stream in job.plan.streams]
-    for name in names:
-        if name not in inputs:
-            raise EStreamError(f"stream '{name}' has no input; give one: --input {name}=PATH")
     for name, path in inputs.items():
         if name not in names:
             raise EStreamError(f"--input {name}: there is no such stream; there are {', '.join(names)}")
         if not path.exists():
             raise EStreamError(f"--input {name}: {path}: there is no such file")
+    for name in names:
+        if name not in inputs:
+            raise EStreamError(f"stream '{name}' has no input; give one: --input {name}=PATH")

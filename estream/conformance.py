@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from estream.content import read_content
 from estream.errors import EStreamError, Place, Problem
 from estream.testing import Cuts, Detection, Row, match, run
 
@@ -20,8 +24,53 @@ Finder = Callable[[Vector, Cuts], list[Shown]]
 Host = Callable[[Sequence[Vector]], Iterable[Found]]
 """What runs vectors, and gives for each what it found."""
 OPTIONS = ("context", "semantics", "partition_by", "mask")
+LARGEST = 1 << 30
+"""Bytes of a file of vectors."""
 PRECISION = 1e-9
 """Numbers that are not integers are equal within this."""
+
+
+class _Row(BaseModel):
+    event: str
+    time: int
+    id: int
+    attrs: dict[str, Any]
+
+
+class _Detection(BaseModel):
+    event: str
+    start: int
+    end: int
+    ids: list[int]
+    attrs: dict[str, Any]
+
+
+class _Vector(BaseModel):
+    name: str
+    kind: str
+    input: list[_Row]
+    expected: list[_Detection]
+
+
+class _Definition(BaseModel):
+    when: str
+
+
+class _EventVector(_Vector):
+    events: dict[str, _Definition]
+    observe: list[str]
+
+
+class _PatternVector(_Vector):
+    stream: str
+    pattern: str
+    define: dict[str, str]
+    output: dict[str, str]
+    partition_by: list[str]
+
+
+_SHAPES: dict[str, type[_Vector]] = {"event": _EventVector, "pattern": _PatternVector}
+"""By the kind of a vector, what it must have; what it has beside that is asked where it is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +112,10 @@ class Outcome:
 def vectors(path: Path) -> Iterator[Vector]:
     """The cases of a `.jsonl` file."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_content(path, LARGEST).decode().splitlines()
+    except UnicodeDecodeError:
+        raise EStreamError(f"cannot read {path}: it is no text in UTF-8") from None
+    except ValueError as error:
         raise EStreamError(f"cannot read {path}: {error}") from None
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -76,10 +127,20 @@ def _vector(line: str, place: Place) -> Vector:
         vector = json.loads(line)
     except json.JSONDecodeError as error:
         raise EStreamError([Problem(place, f"the line is not JSON: {error.msg}")]) from None
-    missing = {"name", "kind", "input", "expected"} - vector.keys() if isinstance(vector, dict) else {"name"}
-    if missing:
-        raise EStreamError([Problem(place, f"the case has no '{min(missing)}'")])
+    if not isinstance(vector, dict):
+        raise EStreamError([Problem(place, "the line is no JSON object")])
+    try:
+        _SHAPES.get(str(vector.get("kind")), _Vector).model_validate(vector, strict=True)
+    except ValidationError as error:
+        raise EStreamError([Problem(place, _told(one)) for one in error.errors()]) from None
     return dict(vector)
+
+
+def _told(error: ErrorDetails) -> str:
+    where = ".".join(map(str, error["loc"][:-1]))
+    if error["type"] == "missing":
+        return f"{where or 'the case'} has no '{error['loc'][-1]}'"
+    return f"{'.'.join(map(str, error['loc']))}: {error['msg'][0].lower()}{error['msg'][1:]}"
 
 
 def found_by(vector: Vector, cuts: Cuts, more: Mapping[str, Mapping[str, Any]] | None = None) -> list[Shown]:

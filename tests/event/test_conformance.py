@@ -58,7 +58,13 @@ def test_a_definition_that_is_wrong_is_a_failure_that_says_why(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "v.jsonl:1:1: the line is not JSON"), ('{"name": "x"}', "v.jsonl:1:1: the case has no 'expected'")],
+    [
+        ("{", "v.jsonl:1:1: the line is not JSON"),
+        ("[]", "v.jsonl:1:1: the line is no JSON object"),
+        ('{"name": "x", "kind": "event", "input": [], "expected": []}', "v.jsonl:1:1: the case has no 'events'"),
+        ('{"name": "x", "kind": "else", "input": [{"event": "A"}]}', "v.jsonl:1:1: input.0 has no 'time'"),
+        ('{"name": 7, "kind": ["event"], "input": [], "expected": []}', "v.jsonl:1:1: name: .* valid string"),
+    ],
 )
 def test_a_wrong_file_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "v.jsonl").write_text(text)
@@ -67,7 +73,7 @@ def test_a_wrong_file_is_told_with_its_line(tmp_path: Path, text: str, message: 
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(EStreamError, match="cannot read"):
+    with pytest.raises(EStreamError, match=r"cannot read .*none\.jsonl: there is no such file"):
         run_files([tmp_path / "none.jsonl"], in_process(WHOLE))
 
 
