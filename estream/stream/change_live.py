@@ -63,6 +63,8 @@ class Live:
         self._session, self._start, self._taking = session, start, taking
         self._taken = ExitStack()
         self._runner: Runner | None = None
+        self._begun = 0.0
+        """When the runner was started, by the clock that never goes back."""
 
     @property
     def runner(self) -> Runner:
@@ -73,7 +75,7 @@ class Live:
 
     def begin(self) -> None:
         """Start the job."""
-        self._runner = self._start(self.job, self._open(self.job))
+        self._run(self.job)
 
     def wait(self, seconds: float) -> bool:
         """Wait until it ends, at most so long; true if it has."""
@@ -86,6 +88,22 @@ class Live:
                 self._runner.stop()
         finally:
             self._taken.close()
+
+    def renew_tables(self) -> bool:
+        """Read static tables anew, if that is due; true if it was.
+
+        Spark lists the files of a table once, when a query is started. So it is started again, on its checkpoint.
+        """
+        periods = [table.refresh for table in self.job.plan.tables if table.refresh is not None]
+        is_due = bool(periods) and (time.monotonic() - self._begun) * 1e6 >= min(periods)
+        if is_due and not self.job.once:
+            self.runner.stop()
+            self._run(self.job)
+        return is_due and not self.job.once
+
+    def _run(self, job: Job) -> None:
+        self._runner = self._start(job, self._open(job))
+        self._begun = time.monotonic()
 
     def change(self, job: Job) -> Answer:
         """Go on with another version; EStreamError if it cannot be, with the run as it was."""
@@ -122,12 +140,12 @@ class Live:
         self.runner.stop()
         at = self.runner.next_batch, self._reached
         try:
-            self._runner = self._start(job, self._open(job))
+            self._run(job)
             self._prove()
         except EStreamError:
             log.warning("%s: the new version failed, the one before it goes on", self.job.plan.name)
             self.runner.stop()
-            self._runner = self._start(self.job, self._open(self.job))
+            self._run(self.job)
             raise
         return at
 

@@ -135,6 +135,7 @@ def _wait(going: Live, desk: Desk, changes: Changing | None, stop: Stop, seconds
     while not stop.asked and (until is None or time.monotonic() < until):
         if going.wait(_LOOK):
             return
+        going.renew_tables()
         for number, request in desk.pending():
             desk.answer(number, NO_CHANGES if changes is None else answered(going, request, changes))
     stop.asked = True

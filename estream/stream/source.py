@@ -17,13 +17,16 @@ from estream.stream.future import BEAT, FutureStream
 from estream.stream.input import input_format
 from estream.stream.raised import channel_of
 from estream.stream.source_channel import ChannelSource, channel_options
-from estream.stream.source_formats import spark_source
+from estream.stream.source_formats import SOURCES, spark_source
+from estream.stream.source_rows import require_columns
 
 CORRUPT = "_corrupt_record"
 """The column in which Spark keeps what it cannot read."""
 
 _TOLERANT = ("json", "csv")
 _FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
+_TYPED = (*_FILES, *(source.name() for source in SOURCES))
+"""Formats that are told which columns to give. Others, like `kafka` and `rate`, have columns of their own."""
 _OFFSET = "_offset"
 
 
@@ -38,10 +41,10 @@ class Files:
 def open_stream(session: SparkSession, query: CheckedQuery, name: str, files: Files) -> DataFrame:
     """The rows of a stream as they come, read by a scan of this name."""
     source = spark_source(query, files.channels, name)
-    reader = session.readStream.schema(_schema(query, source.format)).format(source.format)
-    for key, value in {**_corrupt(source.format), **source.options}.items():
-        reader = reader.option(key, value)
-    return reader.name(name).load()
+    reader = session.readStream.format(source.format).options(**_corrupt(source.format), **source.options).name(name)
+    if source.format in _TYPED:
+        return reader.schema(_schema(query, source.format)).load()
+    return _chosen(reader.load(), query.columns, f"stream '{query.name}', format '{source.format}'")
 
 
 def position(scan: DataFrame, stream: model.Stream) -> Column:
@@ -54,12 +57,19 @@ def position(scan: DataFrame, stream: model.Stream) -> Column:
 def open_table(session: SparkSession, table: model.Table, files: Files) -> DataFrame:
     """Static data, as it is now."""
     channel = table.source.channel
-    reader = session.read.format("estream_channel" if channel is not None else str(table.source.format))
-    if table.columns is not None:
-        reader = reader.schema(", ".join(f"`{name}` {kind}" for name, kind in table.columns.items()))
-    for key, value in table.source.options.items():
-        reader = reader.option(str(key), str(value))
-    return reader.load(None if channel is None else str(files.channels / channel))
+    kind = ChannelSource.name() if channel is not None else str(table.source.format)
+    reader = session.read.format(kind).options(**{str(key): str(value) for key, value in table.source.options.items()})
+    columns = {str(name): str(type_of) for name, type_of in (table.columns or {}).items()}
+    if columns and kind in _TYPED:
+        reader = reader.schema(", ".join(f"`{name}` {type_of}" for name, type_of in columns.items()))
+    read = reader.load(None if channel is None else str(files.channels / channel))
+    return _chosen(read, columns, f"table of format '{kind}'") if columns else read
+
+
+def _chosen(read: DataFrame, columns: Mapping[str, object], what: str) -> DataFrame:
+    """The columns that were asked for, with the types that were asked for."""
+    require_columns(read.columns, list(columns), what)
+    return read.select(*(F.col(f"`{name}`").cast(str(kind)).alias(name) for name, kind in columns.items()))
 
 
 def open_input(session: SparkSession, query: CheckedQuery, path: Path) -> DataFrame:

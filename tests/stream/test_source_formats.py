@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from estream.app import load
 from estream.errors import EStreamError
 from estream.spec.checked import CheckedQuery
 from estream.stream.channel import Channel
 from estream.stream.channel_schema import parse_columns
+from estream.stream.session import for_detection
+from estream.stream.source import Files, open_stream
 from estream.stream.source_formats import SparkSource, check_source, receivers, spark_source
 
 CEQ = """\
@@ -41,6 +44,15 @@ def test_a_spark_format_passes_through(tmp_path: Path) -> None:
     query = stream(tmp_path, "{format: rate, options: {rowsPerSecond: 5}}")
     assert spark_source(query, tmp_path, "q/S") == SparkSource("rate", {"rowsPerSecond": "5"})
     assert receivers([query], tmp_path) == []
+
+
+def test_a_format_with_columns_of_its_own_is_asked_for_those_of_the_stream(tmp_path: Path, spark: SparkSession) -> None:
+    query = stream(tmp_path, "{format: rate}", "value: int, timestamp: timestamp", time="timestamp")
+    frame = open_stream(for_detection(spark, 1), query, "S", Files(tmp_path))
+    assert frame.schema.simpleString() == "struct<value:int,timestamp:timestamp>"
+    wrong = stream(tmp_path, "{format: rate}", "values: bigint, timestamp: timestamp", time="timestamp")
+    with pytest.raises(EStreamError, match=r"stream 'S', format 'rate' has no column 'values'.*'value'"):
+        open_stream(for_detection(spark, 1), wrong, "S", Files(tmp_path))
 
 
 def test_a_channel_is_made_with_the_columns_of_the_stream_that_reads_it(tmp_path: Path) -> None:
