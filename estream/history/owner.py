@@ -7,6 +7,7 @@ lost its connection, and with it the lock, to another one.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -117,6 +118,10 @@ class _ServerLock:
             connection.close()
 
     def release(self) -> None:
+        if self._connection is not None:
+            # Said, not left to the end of the connection, which the server notices a moment later.
+            with contextlib.suppress(DBAPIError):
+                self._connection.exec_driver_sql("SELECT pg_advisory_unlock(%s)", (self._key,))
         self._forget()
 
 

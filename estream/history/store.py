@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
@@ -23,6 +24,8 @@ CHUNK: Final = 2_000
 """Detections that go into one statement."""
 _ASKED: Final = 900
 """Values of one IN, below SQLite's limit."""
+_LONGEST_KEY: Final = 500
+"""Characters of a partition that an index of PostgreSQL holds for sure."""
 
 _FINISH: Final = (
     update(firings)
@@ -119,7 +122,7 @@ class DatabaseStore:
         }  # fmt: skip
 
     def _throttle(self, connection: Connection, fired: Iterable[tuple[str, str, int]]) -> None:
-        last = {(self._rules[rule][0], partition): end for rule, partition, end in fired}
+        last = {(self._rules[rule][0], _short(partition)): end for rule, partition, end in fired}
         if last:
             statement: Any = _dialect(connection).insert(throttles)
             statement = statement.on_conflict_do_update(
@@ -217,11 +220,11 @@ class DatabaseStore:
         found: dict[str, int] = {}
         with self.database.begin() as connection:
             for first in range(0, len(partitions), _ASKED):
+                named = {_short(one): one for one in partitions[first : first + _ASKED]}
                 asked = select(throttles.c.partition, throttles.c.end).where(
-                    throttles.c.rule == self._rules[rule][0],
-                    throttles.c.partition.in_(partitions[first : first + _ASKED]),
+                    throttles.c.rule == self._rules[rule][0], throttles.c.partition.in_(list(named))
                 )
-                found.update((row.partition, row.end) for row in connection.execute(asked))
+                found.update((named[row.partition], row.end) for row in connection.execute(asked))
         return found
 
     def depth(self, event: str, time: int) -> int:
@@ -246,6 +249,13 @@ class DatabaseStore:
     def close(self) -> None:
         """See `Store.close`."""
         self._owner.close()
+
+
+def _short(partition: str) -> str:
+    """The partition as a key, which an index can hold whatever its length."""
+    if len(partition) <= _LONGEST_KEY:
+        return partition
+    return f"{partition[:_LONGEST_KEY]} {hashlib.blake2b(partition.encode(), digest_size=16).hexdigest()}"
 
 
 def _dialect(connection: Connection) -> Any:

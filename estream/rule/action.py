@@ -73,7 +73,7 @@ class Action:
     """For people: what it calls, with nothing secret in it."""
     perform: Perform
     sink: str | None = None
-    """What a circuit breaker watches; None for what cannot be down as a whole."""
+    """What a circuit breaker watches, of callbacks whether they hang; None for what cannot be down as a whole."""
     patience: float = 0.0
     """Seconds it may take beyond its time-out to begin and to clean up."""
     is_remote: bool = False
@@ -110,7 +110,7 @@ def callback_action(function: Callback, name: str, services: Services) -> Action
     def perform(detection: Detection, seconds: float) -> None:
         call(function, detection, seconds, services.loop)
 
-    return Action("python", name, perform)
+    return Action("python", name, perform, f"python {name}")
 
 
 def _python(spec: model.PythonAction, services: Services) -> Action:
@@ -118,7 +118,7 @@ def _python(spec: model.PythonAction, services: Services) -> Action:
     if not spec.isolate:
         return callback_action(function, str(spec.python), services)
     isolation = Isolation(services.rules.resolve(), str(spec.python), services.memory)
-    return Action("python", str(spec.python), isolation.perform, None, START, close=isolation.close)
+    return Action("python", str(spec.python), isolation.perform, f"python {spec.python}", START, close=isolation.close)
 
 
 def _log(spec: model.LogAction) -> Action:

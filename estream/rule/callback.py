@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from estream.rule.detection import Detection
-from estream.rule.failure import ActionFailed
+from estream.rule.failure import ActionFailed, ActionLate
 from estream.rule.registry import Callback
 
 
@@ -31,7 +31,7 @@ class Loop:
             if future.done():
                 raise
             future.cancel()
-            raise ActionFailed(f"took longer than {seconds:g} s and was cancelled") from None
+            raise ActionLate(f"took longer than {seconds:g} s and was cancelled") from None
         except CancelledError:
             raise ActionFailed("was cancelled") from None
 

@@ -12,13 +12,23 @@ class ActionFailed(Exception):
         self.after = after
 
 
+class ActionLate(ActionFailed):
+    """An attempt took longer than it may."""
+
+
 class ActionRefused(Exception):
     """An attempt can never succeed: it is not tried again."""
 
 
 def reason(error: BaseException) -> str:
     """What went wrong, in one line: a message of ours alone, else with the kind of the error."""
-    text = " ".join(str(error).split()) or "no message"
+    try:
+        said = str(error)
+    except Exception:
+        said = ""
+    # What no database takes is escaped: a callback may say anything.
+    said = said.encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
+    text = " ".join(said.split()) or "no message"
     if isinstance(error, (ActionFailed, ActionRefused)):
         return text[:2000]
     return f"{type(error).__name__}: {text}"[:2000]

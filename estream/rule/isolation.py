@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from estream.rule.detection import Detection
-from estream.rule.failure import ActionFailed
+from estream.rule.failure import ActionFailed, ActionLate
 from estream.rule.message import value_from_message, value_to_message
 
 MEMORY: Final = 4 * 1024**3
@@ -113,7 +113,7 @@ class _Process:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._left:
                 if not selector.select(max(until - time.monotonic(), 0)):
-                    raise ActionFailed(f"took longer than {seconds:g} s; its process was killed")
+                    raise ActionLate(f"took longer than {seconds:g} s; its process was killed")
                 piece = os.read(self._process.stdout.fileno(), 65_536)
                 if not piece:
                     raise ActionFailed(self._death())

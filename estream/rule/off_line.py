@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, Full, Queue
 from typing import Final
 
+from estream.rule.failure import reason
 from estream.rule.perform import Performer, Work
 from estream.rule.recorder import patiently
 from estream.rule.rule import RuleSet
@@ -101,9 +102,15 @@ class OffLine:
             serve()
         except (StoreStopped, StoreAway) as error:
             log.error("%s", error)
-            with self._queue.all_tasks_done:
-                self._failure = error
-                self._queue.all_tasks_done.notify_all()
+            self._fail(error)
+        except Exception as error:
+            log.exception("rules off line fail")
+            self._fail(StoreStopped(f"rules off line fail: {reason(error)}"))
+
+    def _fail(self, error: StoreStopped | StoreAway) -> None:
+        with self._queue.all_tasks_done:
+            self._failure = error
+            self._queue.all_tasks_done.notify_all()
 
     def _serve(self) -> None:
         while not self._over.is_set():

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
+from estream.rule.action import Action
 from estream.rule.breaker import Breakers
 from estream.rule.callback import Loop, call
 from estream.rule.cascade import Cascade
 from estream.rule.detection import Detected, Detection
-from estream.rule.failure import ActionFailed, ActionRefused, reason
+from estream.rule.failure import ActionFailed, ActionLate, ActionRefused, reason
 from estream.rule.fence import LOST_MOST, Call, Fence
 from estream.rule.recorder import AHEAD, AHEAD_REMOTE, Reach, Recorder
 from estream.rule.rule import Rule
@@ -167,11 +168,7 @@ class Performer:
                 action.perform(self._detection(performing, work, run, number), seconds)
             except BaseException as error:
                 self._tried(work, run, number, error)
-                if action.sink and isinstance(error, ActionRefused):
-                    self.breakers.release(action.sink)
-                elif action.sink:
-                    self.breakers.report(action.sink, False)
-                    self._rest(action.sink, error)
+                self._report(action, error)
                 raise
             self.reach("after action")
             if action.sink:
@@ -182,9 +179,18 @@ class Performer:
                 return
         run.state = "done"
 
-    def _rest(self, sink: str, error: BaseException) -> None:
-        if isinstance(error, ActionFailed) and error.after is not None:
-            self.breakers.leave_alone(sink, round(error.after * 1e6))
+    def _report(self, action: Action, error: BaseException) -> None:
+        """Tell the circuit breaker of a failure, as far as it says something about the sink."""
+        if action.sink is None:
+            return
+        if action.kind == "python" and not isinstance(error, ActionLate):
+            self.breakers.report(action.sink, True)  # it does not hang: what it raises is about this detection
+        elif isinstance(error, ActionRefused):
+            self.breakers.release(action.sink)
+        else:
+            self.breakers.report(action.sink, False)
+            if isinstance(error, ActionFailed) and error.after is not None:
+                self.breakers.leave_alone(action.sink, round(error.after * 1e6))
 
     def _begin_step(self, performing: Call, run: _Run, seconds: float) -> None:
         run.started, run.began = self.clock(), time.monotonic()
@@ -239,7 +245,7 @@ class Performer:
 
     def _timed_out(self, work: Work, run: _Run) -> _Run:
         """The run as it stands, apart from what its thread may still write."""
-        error = ActionFailed(f"took longer than {work.rule.timeout / 1e6:g} s and was left behind")
+        error = ActionLate(f"took longer than {work.rule.timeout / 1e6:g} s and was left behind")
         left = _Run(run.step, "failed", error, tried=list(run.tried), raised=list(run.raised), fired=run.fired)
         action = work.rule.actions[run.step]
         if action.sink:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from estream.rule.failure import reason
 from estream.rule.store import Outcome, Store, StoreAway, StoreStopped
 
 AHEAD: Final = 256
@@ -102,6 +103,10 @@ class Recorder:
                 self._reach("after outcome")
             except (StoreAway, StoreStopped) as error:
                 self.failure = error
+            except Exception as error:
+                # Whatever it is: who waits for a record must not wait for ever.
+                log.exception("the history fails")
+                self.failure = StoreStopped(f"the history cannot be written: {reason(error)}")
             with self._changed:
                 self._is_writing = False
                 self._changed.notify_all()

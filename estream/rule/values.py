@@ -82,7 +82,10 @@ def _value(value: Any, kind: DataType | None) -> Any:
     if kind.element is not None and isinstance(value, list):
         return [_value(one, kind.element) for one in value]
     reader = _READERS.get(kind.name)
-    return value if reader is None else reader(value)
+    try:
+        return value if reader is None else reader(value)
+    except (ArithmeticError, TypeError, ValueError):
+        return value  # recorded when the attribute had another type
 
 
 def detection_as_data(detected: Detected) -> dict[str, Any]:

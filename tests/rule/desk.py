@@ -83,11 +83,12 @@ class Desk:
     clock: Callable[[], int] = now
     name: str = "test"
     is_stopping: Callable[[], bool] = lambda: False
+    stream: str = STREAM
 
     def __post_init__(self) -> None:
-        known = load(STREAM + self.text)[0].rules
+        known = load(self.stream + self.text)[0].rules
         observe = [str(known[name].spec.on) if name in known else name for name in self.callbacks]
-        self.checked, self.plan = load(STREAM + self.text, observe)
+        self.checked, self.plan = load(self.stream + self.text, observe)
         self.rules: RuleSet = build_rules(self.checked, self.plan, self.settings, self.services, self.callbacks)
         self.store = DatabaseStore(self.database, self.name, self.clock)
         self.agenda = Agenda(
