@@ -30,6 +30,8 @@ class Futures:
     root: Path
     is_stopping: Callable[[], bool] = lambda: False
     """Whether the run is to end: then no query is waited for."""
+    clock: Callable[[], int] = now
+    """Microseconds since the epoch."""
     _own: dict[int, tuple[dict[str, Schedule], dict[str, Future]]] = field(default_factory=dict)
     """By the number of a job: its schedules, and its queries."""
 
@@ -39,7 +41,7 @@ class Futures:
         if not written:
             return job
         digests = {name: _digest(query) for name, query in written.items()}
-        begun = now()
+        begun = self.clock()
         definitions = {}
         for name, query in written.items():
             span = span_of(query, begun)
@@ -76,7 +78,7 @@ class Futures:
             opened.callback(stage.stop)
             known = store.all()
             current = {name: _latest(one, known.get(name)) for name, one in schedules.items()}
-            scheduler = Scheduler(store, current, stage, now)
+            scheduler = Scheduler(store, current, stage, self.clock)
             opened.callback(scheduler.close)
             scheduler.begin()
             stage.require_well()
@@ -104,8 +106,9 @@ class Futures:
 
 
 def _latest(schedule: Schedule, kept: Schedule | None) -> Schedule:
-    """What the store knows by now, if it is of the same definition."""
-    return kept if kept is not None and kept.definition == schedule.definition else schedule
+    """How far the query has come by now; one that waited until now may have to be skipped, which the store learns."""
+    has_begun = kept is not None and kept.definition == schedule.definition and kept.state != "waiting"
+    return kept if kept is not None and has_begun else schedule
 
 
 def _digest(query: Query) -> str:

@@ -17,6 +17,9 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from estream.history.schedules import Schedule, ScheduleStore
 
 log = logging.getLogger(__name__)
+_alarm_log = log.getChild("alarms")
+# A look that is left out because the one before it goes on is nothing to warn of.
+_alarm_log.setLevel(logging.ERROR)
 
 Missed = Literal["run_late", "skip"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -79,7 +82,7 @@ class Scheduler:
         self._schedules = dict(schedules)
         self._going: set[str] = set()
         self._lock = threading.Lock()
-        self._alarms = BackgroundScheduler(timezone=UTC)
+        self._alarms = BackgroundScheduler(timezone=UTC, logger=_alarm_log)
 
     def begin(self) -> None:
         """Start what is due, and wake for the others."""
