@@ -145,14 +145,14 @@ def _time(text: str | None, option: str) -> int | None:
     if text is None:
         return None
     import time
-    from datetime import UTC, datetime
+    from datetime import UTC, datetime, timedelta
 
     from estream.duration import parse_duration
 
     try:
         moment = datetime.fromisoformat(text)
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return round(aware.timestamp()) * 1_000_000 + aware.microsecond
+        return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     except ValueError:
         pass
     try:

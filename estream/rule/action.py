@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import logging
 import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,16 +141,28 @@ def _file(spec: model.File, root: Path) -> Action:
         line = json.dumps(data, ensure_ascii=False).encode("utf-8") + b"\n"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # One write in append mode: lines of several writers never mix.
-            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            try:
-                os.write(opened, line)
-            finally:
-                os.close(opened)
+            _append(path, line)
         except OSError as error:
             raise ActionFailed(f"{path.name}: {(error.strerror or 'cannot be written').lower()}") from None
 
     return Action("file", spec.path.shown, perform, f"file {spec.path.shown}")
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Append a line whole or not at all; lines of several writers never mix."""
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            os.write(opened, line)
+            return
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        before = os.fstat(opened).st_size
+        if os.write(opened, line) < len(line):
+            # A disk that is nearly full takes a part of it.
+            os.ftruncate(opened, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(opened)
 
 
 def _webhook(hook: model.Webhook, services: Services) -> Action:

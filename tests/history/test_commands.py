@@ -57,6 +57,22 @@ def test_history_lists_firings_the_latest_first(project: Path) -> None:
     assert run("history", "--since", "1 hour") == "no firings\n"
 
 
+@pytest.mark.parametrize(
+    ("since", "count"),
+    [
+        ("1970-01-01T00:00:01.6Z", 2),
+        ("1970-01-01T00:00:02.000001Z", 1),
+        ("1970-01-01T01:00:02+01:00", 2),
+        ("1969-12-31T19:00:02-05:00", 2),
+        ("1970-01-01T00:00:03", 1),
+        ("0001-01-01", 3),
+        ("9999-12-31T23:59:59.999999Z", 0),
+    ],
+)
+def test_times_are_exact_and_have_time_zones(project: Path, since: str, count: int) -> None:
+    assert len(json.loads(run("history", "--since", since, "--format", "json"))) == count
+
+
 def test_history_show_tells_one_firing_whole(project: Path) -> None:
     shown = run("history", "show", "1")
     assert shown.startswith("firing 1: rule notify of test on A: dead\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -93,6 +95,35 @@ def test_file_appends_json_lines_and_a_value_cannot_leave_the_folder(tmp_path: P
     assert lines[0]["key"] == DETECTION.idempotency_key
     assert lines[0]["constituents"][1] == {
         "event": "B", "time": "1970-01-01T00:00:02+00:00", "attributes": {"x": 1.5}}  # fmt: skip
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from estream.rule.failure import ActionFailed
+from tests.rule.test_actions import DETECTION, Services, Text, built, model
+
+action = built(model.FileAction(file=model.File(path=Text("out.jsonl"))), Services(root=Path(sys.argv[1])))
+action.perform(DETECTION, 1)
+size = (Path(sys.argv[1]) / "out.jsonl").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + size // 2, resource.RLIM_INFINITY))
+for _ in range(2):
+    try:
+        action.perform(DETECTION, 1)
+    except ActionFailed as error:
+        print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+action.perform(DETECTION, 1)
+"""
+
+
+def test_a_file_without_room_takes_no_part_of_a_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL, str(tmp_path)]
+    run = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "out.jsonl: no space left on device\n" * 2
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [json.loads(line)["key"] for line in lines] == [DETECTION.idempotency_key] * 2
 
 
 def test_webhook_signs_the_request_and_carries_the_idempotency_key() -> None:
