@@ -45,13 +45,17 @@ def _tree(expression: EventExpression) -> Part | Use:
 
 
 def _subscriptions(checked: Checked, observe: tuple[str, ...]) -> Iterator[Subscription]:
-    """What rules, publications and the user listen to; with no rule at all, every event that detects something."""
+    """What rules, publications and the user listen to; with no rule at all, every event that detects something.
+
+    Where all events are primitive, these are all of them: a file that is run must find something.
+    """
     for rule in checked.rules.values():
         event = checked.events.get(rule.spec.on)
         if event is not None:
             yield _wanted(event, rule.spec.context if event.kind == "composite" else None)
+    detected = {event.kind for event in checked.events.values()} & {"composite", "pattern"} or {"primitive"}
     for event in checked.events.values():
-        detects = not checked.rules and event.kind in ("composite", "pattern")
+        detects = not checked.rules and event.kind in detected
         if event.spec.publish or detects or event.name in observe:
             yield _wanted(event, None)
 

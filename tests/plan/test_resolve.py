@@ -16,6 +16,10 @@ def test_without_rules_every_event_that_detects_something_is_listened_to() -> No
     assert sorted(heard(planned(EVENTS))) == [("X", None, None), ("Y", None, None), ("Z", None, None)]
 
 
+def test_where_no_event_is_made_of_others_the_primitive_ones_are_listened_to() -> None:
+    assert heard(planned({})) == [(name, None, None) for name in "ABCD"]
+
+
 def test_with_rules_their_events_are_listened_to_and_what_they_are_made_of_is_there() -> None:
     found = planned(EVENTS, {"R": rule("Y")})
     assert heard(found) == [("Y", None, None)]
