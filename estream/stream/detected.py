@@ -8,12 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from estream.plan.model import Column, Plan
+from estream.stream.detected_order import order_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,23 +24,7 @@ def joined(tables: Iterable[pa.Table]) -> pa.Table:
     whole = pa.concat_tables([_plain(table) for table in chosen], promote_options="permissive")
     if whole.num_rows == 1:
         return whole
-    return whole.take(pa.array(_order(whole)))
-
-
-def _order(detections: pa.Table) -> npt.NDArray[np.int64]:
-    """The places of the detections in order. Ids are looked at only where all else is equal, which is seldom."""
-    names = ("end", "event", "start")
-    sort = pc.sort_indices(detections, [(name, "ascending") for name in names])
-    order: npt.NDArray[np.int64] = sort.to_numpy().astype(np.int64)
-    columns = [np.asarray(detections.column(name).to_numpy())[order] for name in names]
-    same = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8)))
-    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        places = order[first : last + 1]
-        rows = detections.column("constituents").take(pa.array(places)).to_pylist()
-        ids = [[row["id"] for row in each] for each in rows]
-        order[first : last + 1] = [place for _, place in sorted(zip(ids, places.tolist(), strict=True))]
-    return order
+    return whole.combine_chunks().take(pa.array(order_of(whole)))
 
 
 def _plain(table: pa.Table) -> pa.Table:
