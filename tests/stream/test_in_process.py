@@ -13,19 +13,20 @@ from estream.app import RunOptions, job_of
 from estream.errors import EStreamError
 from estream.stream.detected import joined, to_lines
 from estream.stream.in_process import detect_in_process
-from tests.stream.project import calls, faults, loaded, replayed, write_ceq, write_rows
+from tests.stream.project import calls, faults, loaded, replayed, run_once, write_ceq, write_rows
+from tests.stream.test_live import FOREVER, before
 
 OWN = """\
 version: 1
 name: own
 streams:
   Calls:
-    source: {{format: json, options: {{path: "{folder}/calls"}}}}
+    source: {{format: json, options: {{path: "{folder}/calls", maxFilesPerTrigger: 1}}}}
     schema: {{ts: timestamp, call: bigint, caller: int, area: string, seconds: double}}
     time: ts
     watermark: 10 seconds
   Faults:
-    source: {{format: json, options: {{path: "{folder}/faults"}}}}
+    source: {{format: json, options: {{path: "{folder}/faults", maxFilesPerTrigger: 1}}}}
     schema: {{ts: timestamp, fault: bigint, area: string}}
     time: ts
 queries:
@@ -76,13 +77,14 @@ def in_process(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in sorted(to_lines(job.plan, found))]
 
 
-def test_it_gives_what_spark_gives(spark: SparkSession, tmp_path: Path) -> None:
+def test_it_gives_what_spark_gives_live_and_in_a_replay(spark: SparkSession, tmp_path: Path) -> None:
     path = project(tmp_path)
-    plan = loaded(path).plan
-    assert plan is not None
-    found = in_process(path)
+    found, whole = in_process(path), replayed(spark, path)
     assert {one["event"] for one in found} == {"Longer", "Surprise", "Overload", "Begun", "Quiet"}
-    assert found == [json.loads(line) for line in sorted(to_lines(plan, replayed(spark, path)))]
+    assert found == before(path, whole, FOREVER)
+    board, live = run_once(spark, path)
+    assert live == before(path, whole, board.watermark)
+    assert {one["event"] for one in live} == {one["event"] for one in found}
 
 
 def test_a_query_that_needs_sql_is_told(tmp_path: Path) -> None:
