@@ -143,7 +143,7 @@ def load_settings(files: Iterable[Path], environment: Mapping[str, str]) -> Sett
         _merge(merged, _read(file, environment, problems))
     _merge(merged, _from_environment(environment, problems))
     settings, wrong = validate(TypeAdapter(Settings), Settings, merged, "settings")
-    if settings is None or problems:
+    if settings is None or problems or wrong:
         raise EStreamError([*problems, *wrong])
     return settings
 

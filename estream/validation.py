@@ -41,14 +41,35 @@ _LONGEST_SHOWN = 60
 def validate(
     adapter: TypeAdapter[Model], annotation: Any, data: Any, owner: str, at: Text | None = None
 ) -> tuple[Model | None, list[Problem]]:
-    """The data as the model, or all that is wrong with it; `owner` names it and `at` is where its name stands."""
+    """The data as the model, and all that is wrong with it; `owner` names it and `at` is where its name stands.
+
+    Where only keys are wrong, the model is there with what they were meant to be, so that the rest is looked at too.
+    """
     try:
         return adapter.validate_python(data), []
     except ValidationError as error:
         errors = error.errors(include_url=False)
     start = _Spot(owner, at, data, annotation, at.place if at is not None else _place(data))
     spots = [(found, start.follow(found["loc"])) for found in errors]
-    return None, list(_told_once(spots))
+    problems = list(_told_once(spots))
+    try:
+        return adapter.validate_python(_as_meant(data, spots)), problems
+    except ValidationError:
+        return None, problems
+
+
+def _as_meant(data: Any, spots: list[tuple[Any, _Spot]]) -> Any:
+    """The map with mistyped keys put right, and without those that are like none; as it is if more is wrong."""
+    unknown = {spot.path: spot for error, spot in spots if error["type"] == "extra_forbidden"}
+    # What is no word is mostly the rest of a text that was cut at a comma: nothing can be said of such a map.
+    if not isinstance(data, Map) or not all(path in data and path.isidentifier() for path in unknown):
+        return data
+    meant = Map(data.place)
+    for key, value in data.items():
+        name = nearest(key, unknown[key].siblings) if key in unknown else key
+        if name is not None and (name is key or name not in data):
+            meant[Text(name, key.mark)] = value
+    return meant
 
 
 def describe(value: Any) -> str:
