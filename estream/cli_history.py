@@ -91,6 +91,31 @@ def show(
         typer.echo("\n".join(present.to_text_whole(found)))
 
 
+@history.command("counts", short_help="Tell how many rows came late or could not be read, by source.")
+def counted(
+    format: Annotated[Literal["text", "json"], typer.Option(help="Text for people, JSON for programs.")] = "text",
+) -> None:
+    """Tell how many rows of each source came late, or were dead letters.
+
+    Example:
+
+        estream history counts
+    """
+    import json
+
+    from estream.history.query import totals
+
+    found = asked(totals)
+    if format == "json":
+        names = ("file", "source", "kind", "rows")
+        typer.echo(json.dumps([dict(zip(names, one, strict=True)) for one in found], indent=2, ensure_ascii=False))
+    elif not found:
+        typer.echo("no late rows and no dead letters")
+    words = {"late": ("late row", "late rows"), "dead": ("dead letter", "dead letters")}
+    for file, source, kind, rows in found if format == "text" else ():
+        typer.echo(f"{file}: {source}: {rows:,} {words[kind][rows != 1]}")
+
+
 def retry(
     numbers: Annotated[
         list[int] | None, typer.Argument(metavar="ID", min=1, max=LARGEST, help="Ids of failed or dead firings.")

@@ -11,6 +11,7 @@ from typing import Any
 
 from estream.errors import EStreamError
 from estream.history.query import Line, Whole
+from estream.report import printable
 from estream.rule.detection import Detected, moment
 from estream.rule.template import as_text, lookup
 from estream.spec.expression import Aggregate, Attribute, walk
@@ -56,7 +57,10 @@ def _cell(value: Any) -> Any:
 
 def to_table(lines: Sequence[Line], width: int) -> str:
     """The list as a table for people; the last column is cut to the width."""
-    rows = [COLUMNS, *(["" if one is None else str(one) for one in as_data(line).values()] for line in lines)]
+    rows = [
+        COLUMNS,
+        *(["" if one is None else printable(str(one)) for one in as_data(line).values()] for line in lines),
+    ]
     used = [place for place in range(len(COLUMNS)) if any(row[place] for row in rows[1:])]
     widths = [max(len(row[place]) for row in rows) for place in used]
     shown = ("  ".join(row[place].ljust(size) for place, size in zip(used, widths, strict=True)) for row in rows)
@@ -111,6 +115,10 @@ def condition_values(condition: str | None, detected: Detected) -> Iterator[tupl
 
 def to_text_whole(whole: Whole) -> Iterator[str]:
     """Everything about a firing in lines: its detection as a timeline, the condition with its values, attempts."""
+    return map(printable, _told(whole))
+
+
+def _told(whole: Whole) -> Iterator[str]:
     line, detected = whole.line, whole.detected
     yield f"firing {line.number}: rule {line.rule} of {line.ceq} on {line.event}: {line.state}"
     yield f"  detected   {instant(detected.end)}" + (f", partition {line.partition}" if line.partition else "")

@@ -104,7 +104,8 @@ class OffLine:
             log.error("%s", error)
             self._fail(error)
         except Exception as error:
-            log.exception("rules off line fail")
+            log.debug("rules off line fail", exc_info=error)
+            log.error("rules off line fail: %s", reason(error))
             self._fail(StoreStopped(f"rules off line fail: {reason(error)}"))
 
     def _fail(self, error: StoreStopped | StoreAway) -> None:

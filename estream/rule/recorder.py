@@ -105,7 +105,7 @@ class Recorder:
                 self.failure = error
             except Exception as error:
                 # Whatever it is: who waits for a record must not wait for ever.
-                log.exception("the history fails")
+                log.debug("the history fails", exc_info=error)
                 self.failure = StoreStopped(f"the history cannot be written: {reason(error)}")
             with self._changed:
                 self._is_writing = False

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from estream.cli import cli
 from estream.errors import EStreamError
 from estream.history.database import Database
+from estream.history.store import DatabaseStore
 from estream.rule.detection import Detection
 from tests.rule.desk import Desk
 
@@ -80,6 +81,17 @@ def test_history_show_tells_one_firing_whole(project: Path) -> None:
     assert "ValueError: closed" in shown
     assert json.loads(run("history", "show", "3", "--format", "json"))["condition"] == {
         "text": "A.x > 1", "values": {"A.x": 1.0}}  # fmt: skip
+
+
+def test_counts_of_late_rows_and_dead_letters_are_told_by_source(project: Path) -> None:
+    assert run("history", "counts") == "no late rows and no dead letters\n"
+    assert json.loads(run("history", "counts", "--format", "json")) == []
+    database = Database(f"sqlite:///{project}/.estream/history.db")
+    DatabaseStore(database, "test").count(1, [("Rows", "late", 1234), ("Rows", "dead", 1)])
+    database.close()
+    assert run("history", "counts") == "test: Rows: 1 dead letter\ntest: Rows: 1,234 late rows\n"
+    assert json.loads(run("history", "counts", "--format", "json"))[1] == {
+        "file": "test", "source": "Rows", "kind": "late", "rows": 1234}  # fmt: skip
 
 
 def test_retry_asks_for_another_attempt(project: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from estream.history import present
 from estream.history.database import Database
-from estream.history.query import Filter, lines
+from estream.history.query import Filter, lines, whole
 from estream.rule.detection import Detection
 from estream.rule.failure import reason
 from estream.scalar import Duration
@@ -62,6 +63,20 @@ def test_whatever_an_error_says_is_recorded(database: Database, error: BaseExcep
         desk.agenda.take(0, desk.detect(*pairs("a", "b")))
     assert found(database) == [("bad", "dead", said)] * 2 + [("good", "done", None)] * 2
     assert reason(error) == said
+
+
+def test_what_is_shown_commands_no_terminal(database: Database) -> None:
+    def fail(detection: Detection) -> None:
+        raise ValueError("\x1b]0;owned\x07")
+
+    with Desk(TEXT, database, {"bad": [fail]}, settings(attempts=1)) as desk:
+        desk.agenda.take(0, desk.detect(*pairs("\x1b[2J\n7")))
+    firings = lines(database, Filter())
+    shown = [present.to_table(firings, 200)]
+    shown += ["\n".join(present.to_text_whole(whole(database, one.number))) for one in firings]
+    assert all("\x1b" not in text and "\x07" not in text for text in shown)
+    assert "owned" in shown[0]
+    assert len(shown[0].splitlines()) == 3
 
 
 def test_partitions_of_any_text_are_recorded(database: Database) -> None:
