@@ -55,16 +55,29 @@ def steps() -> str:
     return "\n".join(line for line in lines if not line.startswith(NOT_HERE))
 
 
-def test_the_first_steps_do_what_they_say(tmp_path: Path) -> None:
+def in_a_shell(commands: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What the commands say in a folder."""
     shell = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-euc", steps()], cwd=tmp_path, env=shell, capture_output=True, text=True, check=False
+    return subprocess.run(
+        ["bash", "-euc", commands], cwd=folder, env=shell, capture_output=True, text=True, check=False
     )
+
+
+def test_the_first_steps_do_what_they_say(tmp_path: Path) -> None:
+    done = in_a_shell(steps(), tmp_path)
     assert done.returncode == 0, done.stderr
     assert "ceq_specs/fever.yaml: no problems\n" in done.stdout
     assert done.stderr.endswith("found.jsonl: 1 detection\n")
     (detection,) = blocks(FIRST_STEPS, "json")
     assert done.stdout.endswith(detection)
+
+
+def test_the_application_on_the_page_of_patterns_finds_what_the_page_shows(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "patterns.md").read_text()
+    (tmp_path / "ceq_specs").symlink_to(ROOT / "ceq_specs")
+    done = in_a_shell(blocks(page, "sh")[0], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [done.stdout] == blocks(page, "json")
 
 
 def test_the_mistake_of_the_first_steps_is_told_as_the_page_shows_it(tmp_path: Path) -> None:
