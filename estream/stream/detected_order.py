@@ -34,7 +34,7 @@ def _ranks(detections: pa.Table) -> Words:
 
 def _settle(order: Words, same: npt.NDArray[np.bool_], detections: pa.Table) -> None:
     """Put runs of equals in order by their ids, in place; `same` says which are equal to the one in front of them."""
-    groups = np.cumsum(~same)
+    groups: Words = np.cumsum(~same, dtype=np.int64)
     tied = np.flatnonzero(same | np.append(same[1:], False))
     members = detections.column("constituents").take(pa.array(order[tied])).combine_chunks()
     ids = np.asarray(members.flatten().field("id").to_numpy(), dtype=np.int64)
