@@ -26,6 +26,8 @@ from estream.stream.occurrence import microseconds, occurrences
 from estream.stream.pack import FIRST, Packed, to_batch, to_bytes
 from estream.stream.shard import shards_of, spark_keys, spread
 
+GATHERED = 1 << 17
+"""So many rows are looked at together, or the calls for a small batch take longer than its rows."""
 MOST_ROWS = 1 << 20
 """So many rows are gathered before they are packed."""
 
@@ -46,11 +48,23 @@ class Generator:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Packed rows of one partition's Arrow batches: what `mapInArrow` asks for."""
         work = _Work(self)
-        for batch in batches:
+        for batch in gathered(batches):
             work.take(batch)
             if work.rows >= MOST_ROWS:
                 yield to_batch(work.packed())
         yield to_batch([*work.packed(), *work.told()])
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= GATHERED:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 @dataclass(slots=True)
