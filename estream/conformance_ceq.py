@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from estream.errors import Place
 from estream.event.rows import arrow_type
 from estream.spec import event_expression, expression_text
 from estream.spec.event_expression import EventExpression, Name
@@ -22,7 +23,7 @@ from estream.spec.expression import Aggregate, Attribute, Expression, Operation
 from estream.spec.expression_parser import parse_expression
 from estream.spec.type_text import parse_type
 from estream.testing import Row, columns_of
-from estream.text import Text
+from estream.text import Mark, Text
 
 STREAM = "Rows"
 CASE, EVENT, ID, TIME = "case_number", "case_event", "row_id", "row_time"
@@ -127,12 +128,15 @@ def of_case(name: str) -> tuple[int, str]:
 
 def _primitive(case: Case) -> list[str]:
     """The events that come with the rows: those that expressions name and do not define."""
-    used = {name for one in case.events.values() if "when" in one for name in event_expression.names(_when(one))}
+    composite = {name: one for name, one in case.events.items() if "when" in one}
+    used = {leaf for name, one in composite.items() for leaf in event_expression.names(_when(name, one))}
     return sorted(used - case.events.keys())
 
 
-def _when(definition: Definition) -> EventExpression:
-    return parse_event(Text(definition["when"]))
+def _when(name: str, definition: Definition) -> EventExpression:
+    """The expression of an event, whose name says where a mistake in it is."""
+    place = Place(f"event '{name}'", 1, 1, len(definition["when"]))
+    return parse_event(Text(definition["when"], Mark(place, ((1, 1),))))
 
 
 def _renamed(number: int, name: str, definition: Definition) -> dict[str, Any]:
@@ -140,7 +144,7 @@ def _renamed(number: int, name: str, definition: Definition) -> dict[str, Any]:
     if "pattern" in definition:
         output = {**definition["output"], CONSTITUENTS: f"collect({ID})"}
         return {**definition, "on": f"{named(number, name)}_rows", "id": [ID], "output": output}
-    changed = {**definition, "when": event_expression.to_text(_renamed_event(number, _when(definition)))}
+    changed = {**definition, "when": event_expression.to_text(_renamed_event(number, _when(name, definition)))}
     if isinstance(definition.get("partition_by"), Mapping):
         changed["partition_by"] = {named(number, leaf): key for leaf, key in definition["partition_by"].items()}
     if "mask" in definition:
