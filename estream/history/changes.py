@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 
 from estream.history.database import Database
 from estream.history.tables import changes
-from estream.rule.agenda import now
+from estream.rule.detection import now
 from estream.stream.change import Answer, Request
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from estream.history.database import Database
 from estream.history.tables import OPEN, attempts, counts, detections, events, firings, raised, rules, throttles
-from estream.rule.agenda import now
+from estream.rule.detection import now
 from estream.rule.store import StoreAway, StoreStopped
 
 STEP: Final = 500

@@ -12,8 +12,7 @@ from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, or_, selec
 from estream.errors import EStreamError
 from estream.history.database import Database
 from estream.history.tables import attempts, counts, detections, events, firings, raised, rules, versions
-from estream.rule.agenda import now
-from estream.rule.detection import Detected
+from estream.rule.detection import Detected, now
 from estream.rule.store import Attempt, Raised
 from estream.rule.values import constituents_from_json
 

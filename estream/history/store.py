@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, RowMapping, Select, Table, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -14,11 +14,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from estream.history.database import Database
 from estream.history.owner import Owner
 from estream.history.tables import attempts, counts, detections, events, firings, raised, rules, throttles, versions
-from estream.rule.agenda import now
-from estream.rule.detection import Detected
-from estream.rule.layout import Layout
+from estream.rule.detection import Detected, now
 from estream.rule.store import Coupling, NewFiring, Outcome, Records, RuleRecord, StoredFiring
 from estream.rule.values import constituents_from_json, constituents_to_json
+
+if TYPE_CHECKING:
+    from estream.rule.layout import Layout
 
 CHUNK: Final = 2_000
 """Detections that go into one statement."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -24,6 +23,7 @@ from estream.rule.assign import Firings, assign
 from estream.rule.breaker import Breakers
 from estream.rule.cascade import Cascade
 from estream.rule.detection import Detected
+from estream.rule.detection import now as now
 from estream.rule.fence import Fence
 from estream.rule.layout import Layout, detected, in_order, keys_of
 from estream.rule.off_line import PAGE, OffLine
@@ -44,11 +44,6 @@ KEPT: Final = 10_000
 """Detections of a micro-batch that may all be Python objects at the same time."""
 
 log: Final = logging.getLogger("estream.rules")
-
-
-def now() -> int:
-    """Microseconds since the epoch."""
-    return time.time_ns() // 1000
 
 
 def _unwatched(point: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from estream.rule.detection import Detected
-from estream.rule.layout import Layout
+
+if TYPE_CHECKING:
+    from estream.rule.layout import Layout
 
 State = Literal["pending", "running", "done", "failed", "dead", "throttled", "suppressed"]
 Coupling = Literal["immediate", "deferred", "detached"]

@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from estream.rule.detection import Detected, Occurrence, moment
-from estream.rule.layout import Layout
 from estream.spec.types import DataType
+
+if TYPE_CHECKING:
+    from estream.rule.layout import Layout
 
 
 def plain(value: Any) -> Any:
