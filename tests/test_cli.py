@@ -225,3 +225,10 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     with os.fdopen(writer, "wb") as pipe:
         done = subprocess.run(command, cwd=ROOT, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_an_input_that_belongs_to_no_stream_is_told_with_the_streams_there_are(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path, RIGHT)
+    done = run("replay", file, "--input", "Reading=data", "--output", "found.jsonl", "--host", "process")
+    assert done.returncode == 2
+    assert done.stderr == "--input Reading: there is no such stream; there are Readings\n"
