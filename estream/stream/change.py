@@ -65,6 +65,9 @@ class Answer:
     begun: tuple[str, ...] = ()
 
 
+NOT_UNDERSTOOD = Answer(False, ("the request is not understood; ask with the EStream that runs the file",))
+
+
 @dataclass(slots=True)
 class Desk:
     """Where a run takes requests, in the folder of its checkpoint."""
@@ -98,8 +101,16 @@ class Desk:
         """The requests that have no answer yet, in the order they came, each with its number."""
         for path in sorted(self._path.glob("*.request.json")):
             number = path.name.partition(".")[0]
-            if not self._answer(number).exists():
-                yield number, Request(**json.loads(path.read_text(encoding="utf-8")))
+            if self._answer(number).exists():
+                continue
+            try:
+                request = Request(**json.loads(path.read_text(encoding="utf-8")))
+            except FileNotFoundError:
+                continue
+            except (ValueError, TypeError):
+                self.answer(number, NOT_UNDERSTOOD)
+            else:
+                yield number, request
 
     def answer(self, number: str, answer: Answer) -> None:
         """Answer a request."""

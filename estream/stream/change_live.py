@@ -138,21 +138,29 @@ class Live:
     def _restart(self, job: Job) -> tuple[int, int | None]:
         """Start the new version on the same checkpoint; if it fails, the old one again."""
         self.runner.stop()
-        at = self.runner.next_batch, self._reached
+        at, planned = (self.runner.next_batch, self._reached), self.runner.planned
         try:
             self._run(job)
-            self._prove()
-        except EStreamError:
+            self._prove(planned)
+        except EStreamError as error:
             log.warning("%s: the new version failed, the one before it goes on", self.job.plan.name)
             self.runner.stop()
+            lost = self._changes(self.job).empty if self.runner.next_batch > at[0] else ()
             self._run(self.job)
+            if lost:
+                raise EStreamError(
+                    f"{error}\na micro-batch had gone through it: {', '.join(lost)} started empty"
+                ) from error
             raise
         return at
 
-    def _prove(self) -> None:
-        """Wait for the first micro-batch of a new version; raises what ended it."""
+    def _prove(self, planned: int) -> None:
+        """Wait for the first micro-batch that a new version has planned by itself; raises what ended it.
+
+        One that Spark had planned before it was stopped is run first, and reads nothing of streams that are new.
+        """
         until = time.monotonic() + PROOF
-        while self.runner.taken is None and time.monotonic() < until:
+        while (self.runner.taken is None or self.runner.taken <= planned) and time.monotonic() < until:
             if self.runner.wait(_LOOK):
                 return
 

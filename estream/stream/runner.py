@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -180,8 +181,16 @@ class Runner:
     @property
     def next_batch(self) -> int:
         """The number of the first micro-batch that is not committed."""
-        commits = (self.job.checkpoint / "spark" / "commits").glob("[0-9]*")
-        return max((int(path.name) for path in commits if path.name.isdecimal()), default=-1) + 1
+        return self._last_in("commits") + 1
+
+    @property
+    def planned(self) -> int:
+        """The number of the last micro-batch that Spark has planned; one that is not committed is run first."""
+        return self._last_in("offsets")
+
+    def _last_in(self, log: str) -> int:
+        paths = (self.job.checkpoint / "spark" / log).glob("[0-9]*")
+        return max((int(path.name) for path in paths if path.name.isdecimal()), default=-1)
 
     @property
     def taken(self) -> int | None:
@@ -202,7 +211,8 @@ def told_by_spark(error: Exception, job: Job, session: SparkSession | None) -> E
     said = said_by_source(error)
     if said is not None:
         return EStreamError(f"{job.plan.name}: {said}")
-    problems = analyze(job.checked, session) if session is not None else []
+    # A session of its own: that of detection refuses sources without a name.
+    problems = analyze(job.checked, session.newSession()) if session is not None else []
     wrong = [problem for problem in problems if problem.severity == "error"]
     if wrong:
         return EStreamError(wrong)
@@ -210,8 +220,14 @@ def told_by_spark(error: Exception, job: Job, session: SparkSession | None) -> E
 
 
 def sentence(text: str) -> str:
-    """The one line of Spark's words that says what is wrong: of a worker's traceback the last, else the first."""
+    """The one line of Spark's words that says what is wrong: of a worker's traceback the last, else the first.
+
+    Where our call into Spark failed, it is what Spark says was the cause of it all.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     inner = [line for line in lines if line.startswith(("estream.", "pyspark.errors.")) or "Error: " in line[:60]]
     chosen = inner[-1] if inner else lines[0] if lines else "nothing"
+    causes = re.findall(r"^Caused by: [\w.$]+: (.+)$", text, re.MULTILINE)
+    if chosen.startswith("py4j.") and causes:
+        chosen = causes[-1]
     return chosen.partition(" SQLSTATE")[0].rstrip(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_a_run_answers_what_it_is_asked_in_order(tmp_path: Path) -> None:
         thread.join()
         assert told == [("apply small.yaml",), ('mask A "v > 5"',), ("mask A --clear",), ("rule disable Tell",)]
         assert not list(tmp_path.glob("small/changes/*.json"))
+
+
+@pytest.mark.parametrize("text", ["no request", "[]", '{"kind": "mask"}', '{"kind": "mask", "by": "ada", "new": 1}'])
+def test_what_is_no_request_is_answered_and_harms_no_run(tmp_path: Path, text: str) -> None:
+    with desk_of(tmp_path / "small") as desk:
+        (tmp_path / "small/changes/7.request.json").write_text(text)
+        assert list(desk.pending()) == []
+        told = json.loads((tmp_path / "small/changes/7.answer.json").read_text())
+        assert not told["accepted"]
+        assert "not understood" in told["told"][0]
 
 
 def test_nothing_is_asked_of_what_does_not_run(tmp_path: Path) -> None:

@@ -354,6 +354,10 @@ def refuse_wrong_files(world: World) -> None:
     """Files that are wrong, or that Spark could not go on with: the run is as it was."""
     right = copy.deepcopy(world.document)
     apply = Request("apply", "ada", file=str(world.file))
+    (world.folder / "damaged").mkdir()
+    (world.folder / "damaged" / "rows.parquet").write_text("no rows")
+    damaged = stream("") | {"source": {"format": "parquet", "options": {"path": str(world.folder / "damaged")}}}
+    absent = stream("") | {"source": {"format": "parquet", "options": {"path": str(world.folder / "absent")}}}
     windowed = "SELECT k, count(*) AS c, window.end AS ts FROM Readings GROUP BY k, window(ts, '10 seconds')"
     for change, why in (
         ({"events": {"Seq": {"when": "A ; Bee"}}}, "'Bee'"),
@@ -361,6 +365,10 @@ def refuse_wrong_files(world: World) -> None:
           "rules": {"Wide": rule("WB")}}, "query 'W' is new, and Spark would have to keep state for it"),
         ({"streams": {"Readings": stream("elsewhere")}}, "stream 'Readings' has another source"),
         ({"name": "other"}, "the file is called other; what runs is live"),
+        ({"streams": {"Damaged": damaged}, "events": {"D": {"on": "Damaged"}, "ED": {"when": "D"}},
+          "rules": {"OnD": rule("ED")}}, "rows.parquet is not a Parquet file"),
+        ({"streams": {"Absent": absent}, "events": {"D": {"on": "Absent"}, "ED": {"when": "D"}},
+          "rules": {"OnD": rule("ED")}}, "Path does not exist"),
     ):  # fmt: skip
         wrong = {key: value | change.get(key, {}) if isinstance(value, dict) else change.get(key, value)
                  for key, value in right.items()}  # fmt: skip
