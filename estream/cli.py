@@ -280,7 +280,9 @@ def conformance(
 def run(
     file: CeqFile,
     once: Annotated[bool, typer.Option("--once", help="Take what is there and end; timers stay pending.")] = False,
-    duration: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after so long, like 60s.")] = None,
+    duration: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End so long after the first micro-batch, like 60s.")
+    ] = None,
     format: Annotated[
         Literal["text", "json"] | None, typer.Option(help="A display, or a line for each detection.")
     ] = None,

@@ -28,6 +28,8 @@ class Board:
     plan: Plan
     clock: Callable[[], float] = time.monotonic
     begun: float = 0.0
+    moved: float | None = None
+    """When the first micro-batch was done, by the clock."""
     batches: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     raised: Counter[str] = field(default_factory=Counter)
@@ -45,6 +47,7 @@ class Board:
     def note(self, outcome: Outcome) -> None:
         """Take the figures of a micro-batch."""
         self.batches += 1
+        self.moved = self.clock() if self.moved is None else self.moved
         for source, facts in outcome.told:
             if source:
                 self.rows[source] += facts["rows"]
@@ -63,6 +66,10 @@ class Board:
     def rate(self, source: str) -> float:
         """Rows per second of a source, since the run began."""
         return self.rows[source] / max(self.clock() - self.begun, 1e-9)
+
+    def is_over(self, seconds: float | None) -> bool:
+        """Whether a run of so many seconds is over; starting Spark is no part of them."""
+        return seconds is not None and self.moved is not None and self.clock() - self.moved >= seconds
 
     def lag(self, source: str) -> float | None:
         """Seconds from the greatest time of a source's rows to the clock."""

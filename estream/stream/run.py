@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -105,7 +104,7 @@ def run(
         opened.callback(going.stop)
         if not stopping.stop.asked:
             going.begin()
-            _wait(going, desk, changes, stopping.stop, way.seconds)
+            _wait(going, desk, changes, stopping.stop, lambda: board.is_over(way.seconds))
     return board
 
 
@@ -130,9 +129,8 @@ def _watching(board: Board, draw: Callable[[], None] | None, also: Watch) -> Wat
     return watch
 
 
-def _wait(going: Live, desk: Desk, changes: Changing | None, stop: Stop, seconds: float | None) -> None:
-    until = None if seconds is None else time.monotonic() + seconds
-    while not stop.asked and (until is None or time.monotonic() < until):
+def _wait(going: Live, desk: Desk, changes: Changing | None, stop: Stop, is_over: Callable[[], bool]) -> None:
+    while not stop.asked and not is_over():
         if going.wait(_LOOK):
             return
         going.renew_tables()
