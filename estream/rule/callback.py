@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import Any, Final
 
 from estream.rule.detection import Detection
 from estream.rule.failure import ActionFailed, ActionLate
 from estream.rule.registry import Callback
+
+_TURN: Final = 0.2
+"""Seconds in which a loop that is not blocked comes round."""
 
 
 class Loop:
@@ -31,6 +35,7 @@ class Loop:
             if future.done():
                 raise
             future.cancel()
+            self._leave_if_stuck()
             raise ActionLate(f"took longer than {seconds:g} s and was cancelled") from None
         except CancelledError:
             raise ActionFailed("was cancelled") from None
@@ -42,6 +47,17 @@ class Loop:
                 self._thread = threading.Thread(target=self._loop.run_forever, name="async-actions", daemon=True)
                 self._thread.start()
             return self._loop
+
+    def _leave_if_stuck(self) -> None:
+        """Begin another loop if a callback blocks this one: the others must not wait for it."""
+        loop, turned = self._loop, threading.Event()
+        if loop is None:
+            return
+        loop.call_soon_threadsafe(turned.set)
+        if not turned.wait(_TURN):
+            with self._lock:
+                if self._loop is loop:
+                    self._loop = None
 
     def close(self) -> None:
         """Stop the loop."""
@@ -64,7 +80,13 @@ async def _fenced(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 def call(function: Callback, detection: Detection, seconds: float, loop: Loop) -> Any:
     """What the callback returns for a detection."""
-    result = function(detection)
-    if inspect.iscoroutine(result):
-        return loop.run(result, seconds)
-    return result
+    process = os.getpid()
+    try:
+        result = function(detection)
+        if inspect.iscoroutine(result):
+            return loop.run(result, seconds)
+        return result
+    finally:
+        if os.getpid() != process:
+            # A process that the callback forked came back too: it must not go on with the work of this one.
+            os._exit(0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,3 +139,42 @@ def test_a_callback_that_raises_is_tried_for_every_detection(database: Database)
         desk.agenda.take(0, desk.detect(*pairs(*(f"n{n}" for n in range(12)))))
         assert desk.agenda.status().open_circuits == {}
     assert calls == list(range(12))
+
+
+def test_a_callback_that_forks_and_returns_twice_is_performed_once(tmp_path: Path) -> None:
+    database, trace = Database(f"sqlite:///{tmp_path}/history.db"), tmp_path / "trace"
+
+    def fork(detection: Detection) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12: this process has threads
+            child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+
+    def note(detection: Detection) -> None:
+        with trace.open("a") as file:
+            file.write(f"{detection.A.n}\n")
+
+    with Desk(TEXT, database, {"bad": [fork, note]}) as desk:
+        desk.agenda.take(0, desk.detect(*pairs("a", "b", "c")))
+    assert trace.read_text().split() == ["0", "1", "2"]
+    assert [one[1] for one in found(database)] == ["done"] * 6
+    database.close()
+
+
+def test_an_async_callback_that_blocks_keeps_no_other_one_from_running(tmp_path: Path) -> None:
+    database, gate, seen = Database(f"sqlite:///{tmp_path}/history.db"), threading.Event(), []
+
+    async def block(detection: Detection) -> None:
+        gate.wait(30)
+
+    async def note(detection: Detection) -> None:
+        seen.append(detection.A.n)
+
+    quick = settings(timeout=Duration.of("300 ms"), attempts=1)
+    with Desk(TEXT, database, {"bad": [block], "good": [note]}, quick) as desk:
+        desk.agenda.take(0, desk.detect(*pairs("a", "b")))
+        gate.set()
+    assert seen == [0, 1]
+    assert [one[1] for one in found(database)] == ["dead", "dead", "done", "done"]
+    database.close()
