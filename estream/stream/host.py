@@ -98,6 +98,11 @@ class Inbox:
     passing: list[Packed] = field(default_factory=list)
     """What is not for this stage."""
 
+    @property
+    def since(self) -> int | None:
+        """Where the second stage was before this micro-batch, also where it had nothing to do; None in the first."""
+        return None if self.reached is None else int(self.reached["since"])
+
     @classmethod
     def of(cls, packed: Iterable[Packed], stage: int) -> Inbox:
         """Sorted by what it is."""
@@ -147,7 +152,7 @@ class Host(StatefulProcessor):
             return
         slot, programs = Slot(hosted.run, hosted.stage, shard), hosted.programs()
         forget(hosted.run)
-        held = fetch(slot, self.chunks, programs)
+        held = fetch(slot, self.chunks, programs, inbox.since)
         watermark = timerValues.getCurrentWatermarkInMs() * 1000 if hosted.is_held else None
         out = run_batch(hosted, held, inbox, watermark, shard)
         keep(slot, self.chunks, held, programs)
@@ -264,8 +269,9 @@ def _late(rows: pa.Table, label: str, shard: int) -> Iterator[Packed]:
 def _told(progress: Progress, inbox: Inbox, shard: int, hosted: Hosted) -> Iterator[Packed]:
     """The progress for the second stage; the first shard also tells it to the world."""
     facts = asdict(progress)
-    reached = max(progress.watermark - hosted.behind(), BEGINNING)
-    yield Packed(shard, "reached", "", json.dumps(facts | {"watermark": reached}).encode())
+    behind = hosted.behind()
+    reached = {name: max(facts[name] - behind, BEGINNING) for name in ("watermark", "since")}
+    yield Packed(shard, "reached", "", json.dumps(facts | reached).encode())
     if shard == spark_keys(hosted.shards)[0]:
         yield Packed(shard, "status", "progress", json.dumps(facts).encode())
         yield from (Packed(shard, "status", row.name, row.payload) for row in inbox.told)

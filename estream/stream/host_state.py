@@ -67,14 +67,17 @@ class Programs:
     chains: Mapping[str, Chain]
 
 
-def fetch(slot: Slot, chunks: Chunks, programs: Programs) -> Held:
-    """The state: from the worker's memory if it is the last one written, else from the chunks."""
+def fetch(slot: Slot, chunks: Chunks, programs: Programs, since: int | None = None) -> Held:
+    """The state: from the worker's memory if it is the last one written, else from the chunks.
+
+    What is new begins at the watermark that was reached, or at `since` if that is given.
+    """
     known = _cache.pop(slot.key, None)
     copy = Copy() if known is None else known.copy
     token = copy.token
     if not copy.refresh(chunks):
-        return begin_held(programs)
-    return known if known is not None and copy.token == token else _load(slot, copy, chunks, programs)
+        return begin_held(programs, BEGINNING if since is None else since)
+    return known if known is not None and copy.token == token else _load(copy, chunks, programs, since)
 
 
 def keep(slot: Slot, chunks: Chunks, held: Held, programs: Programs) -> None:
@@ -107,23 +110,22 @@ def operator_name(label: str, operator: Operator) -> str:
     return f"{label} {'+'.join(query.name for query in operator.queries)} {crc32(operator.shape.encode()):08x}"
 
 
-def begin_held(programs: Programs) -> Held:
+def begin_held(programs: Programs, since: int = BEGINNING) -> Held:
     """The state of a shard that has seen nothing."""
     return Held(
         Progress(),
-        {label: load(graph, {})[0] for label, (_, graph) in programs.routes.items()},
+        {label: _state(graph, {}, since) for label, (_, graph) in programs.routes.items()},
         {label: begin_chain(chain) for label, chain in programs.chains.items()},
     )
 
 
-def _load(slot: Slot, copy: Copy, chunks: Chunks, programs: Programs) -> Held:
+def _load(copy: Copy, chunks: Chunks, programs: Programs, since: int | None) -> Held:
     segments: dict[str, dict[str, bytes]] = {}
     for name, data in copy.segments().items():
         prefix, _, segment = name.partition(SEPARATOR)
         segments.setdefault(prefix, {})[segment] = data
     progress = Progress(**copy.facts)
-    # In the second stage rows may be older than how far it came: a query that feeds it may be new.
-    since = progress.watermark if slot.stage == 0 else BEGINNING
+    since = progress.watermark if since is None else since
     known = {_PENDING, *programs.routes}
     known |= {operator_name(label, one) for label, chain in programs.chains.items() for one in chain.operators}
     for prefix in segments.keys() - known:

@@ -56,6 +56,8 @@ class Progress:
     free: int = BEGINNING
     """The watermark but for what Spark and derived streams hold back."""
     watermark: int = BEGINNING
+    since: int = BEGINNING
+    """The watermark before the last micro-batch."""
 
 
 def advance(
@@ -86,7 +88,8 @@ def advance(
         after = replace(after, base=max(progress.base, _last_active(after, own)))
         raw = _by_clock(after, max((timing.speed for timing in own.values()), default=1.0))
     limit = min([raw, *([] if held is None else [held]), *_promised(after, timings)])
-    return replace(after, free=max(progress.free, raw), watermark=max(progress.watermark, limit))
+    reached = max(progress.watermark, limit)
+    return replace(after, free=max(progress.free, raw), watermark=reached, since=progress.watermark)
 
 
 def _greatest(progress: Progress, timings: Mapping[str, Timing], marks: Iterable[Mark]) -> dict[str, int]:

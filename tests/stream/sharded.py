@@ -71,10 +71,9 @@ class Sharded:
     def _run(self, hosted: Hosted, key: int, packed: list[Packed], end: int | None) -> list[Packed]:
         chunks = self.chunks.setdefault((hosted.stage, key), MemoryChunks())
         slot, programs = Slot(hosted.run, hosted.stage, key), hosted.programs()
-        held = fetch(slot, chunks, programs)
-        out = run_batch(
-            hosted, held, Inbox.of((each for each in packed if each.shard == key), hosted.stage), None, key, end
-        )
+        inbox = Inbox.of((each for each in packed if each.shard == key), hosted.stage)
+        held = fetch(slot, chunks, programs, inbox.since)
+        out = run_batch(hosted, held, inbox, None, key, end)
         keep(slot, chunks, held, programs)
         return out
 
