@@ -40,7 +40,7 @@ class Fused:
 
     def holds(self, query: str) -> Column:
         """Whether the row is in a query."""
-        return F.col(f"{CARRIED}.`{_flag(query)}`")
+        return _holds(query, self.members[0])
 
 
 def stream_of(checked: Checked, name: str) -> str | None:
@@ -68,9 +68,10 @@ def fuse(
         if name in needed:
             needed.update(checked.queries[name].reads)
     own = F.struct(*(F.col(f"`{column}`") for column in checked.queries[stream].columns))
-    holds = refused.isNull() & ~F.col(BEAT) if BEAT in scan.columns else refused.isNull()
-    first = F.struct(refused.alias(REFUSED), own.alias(stream), holds.alias(_flag(stream)))
-    frame = scan.select(first.alias(CARRIED))
+    flag = F.col(BEAT) if BEAT in scan.columns else F.lit(False)
+    # There is nothing but columns in the struct, or Spark would make it for every row instead of taking it apart.
+    first = F.struct(F.col(f"`{REFUSED}`"), own.alias(stream), flag.alias(_flag(stream)))
+    frame = scan.withColumn(REFUSED, refused).select(first.alias(CARRIED))
     kept = [stream]
     for name in members:
         if name in needed and name != stream:
@@ -80,7 +81,13 @@ def fuse(
 
 
 def _flag(query: str) -> str:
+    """The field that says whether the row is in a query; of the stream itself, whether it is only a heartbeat."""
     return f"{query}?"
+
+
+def _holds(query: str, stream: str) -> Column:
+    flag = F.col(f"{CARRIED}.`{_flag(query)}`")
+    return F.col(f"{CARRIED}.`{REFUSED}`").isNull() & ~flag if query == stream else flag
 
 
 def _add(session: SparkSession, frame: DataFrame, kept: list[str], query: CheckedQuery, checked: Checked) -> DataFrame:
@@ -100,5 +107,5 @@ def _add(session: SparkSession, frame: DataFrame, kept: list[str], query: Checke
     parts = [REFUSED, *(part for name in kept for part in (name, _flag(name)))]
     before = [F.col(f"{CARRIED}.`{part}`") for part in parts]
     time = F.col(f"{CARRIED}.`{source}`.`{checked.queries[source].time}`")
-    holds = F.col(f"{CARRIED}.`{_flag(source)}`") & F.coalesce(condition & in_span(query, time), F.lit(False))
+    holds = _holds(source, kept[0]) & F.coalesce(condition & in_span(query, time), F.lit(False))
     return flat.select(F.struct(*before, own.alias(query.name), holds.alias(_flag(query.name))).alias(CARRIED))
