@@ -116,6 +116,9 @@ class Scheduler:
     def close(self) -> None:
         """Wake no more; what runs is running still for the next start."""
         if self._alarms.running:
+            # APScheduler, while it shuts down, fails over a job that it is about to remove: so there is none.
+            self._alarms.pause()
+            self._alarms.remove_all_jobs()
             self._alarms.shutdown()
 
     def _go_on(self, query: str) -> None:

@@ -107,3 +107,12 @@ def test_another_definition_is_another_schedule(store: ScheduleStore) -> None:
     stage = Played()
     launch(store, {"Holiday": Definition("d2", FIVE, SIX)}, SIX, stage)
     assert stage.told == ["promise Holiday", "start Holiday"]
+
+
+def test_it_is_closed_in_good_order_while_starts_are_due(store: ScheduleStore) -> None:
+    definitions = {f"Q{number}": Definition("d1", FIVE, None) for number in range(20)}
+    for _ in range(30):
+        # Its own clock says that nothing is due, but the alarms go by that of the machine.
+        scheduler = Scheduler(store, agreed({}, definitions, 0), Played(), lambda: 0)
+        scheduler.begin()
+        scheduler.close()
